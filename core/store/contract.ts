@@ -1,0 +1,217 @@
+/**
+ * What a store is to the dispatcher. A {@link Store} makes a {@link Unit} atomic: snapshot, inbox receipt, outbox rows,
+ * timers and dead letter of one envelope are all there or none.
+ *
+ * @module
+ */
+import type { Envelope, EnvelopeInit } from "../envelope.ts";
+
+/** Identity of a handled event: CloudEvents source + id, per consumer. Compared as exact strings. */
+export interface ReceiptKey {
+  readonly consumer: string;
+  readonly source: string;
+  readonly id: string;
+}
+
+/** Proof that an event was handled. */
+export interface Receipt extends ReceiptKey {
+  /** Hash of the wire data; the same id with another fingerprint is an `idempotency_mismatch`. */
+  readonly fingerprint: string;
+  /** Wall clock ms. */
+  readonly at: number;
+  /** Set where the receipt stands for a dead letter: its id. */
+  readonly deadLetter?: string;
+}
+
+/** Persisted state of one machine instance. */
+export interface Snapshot {
+  /** Machine id + instance key, see `adapters/xstate`. */
+  readonly key: string;
+  /** JSON text. */
+  readonly value: string;
+  /** 1 on the first save, then + 1. */
+  readonly version: number;
+  /** Machine id and version it was written by. */
+  readonly machine: string;
+  readonly machineVersion: string;
+}
+
+/** A durable timer: an event to be published later. */
+export interface TimerRow {
+  /** Unique with `owner`. */
+  readonly id: string;
+  /** Snapshot key for `after` delays of a machine, or the consumer for `ctx.schedule`. */
+  readonly owner: string;
+  /** Wall clock ms. */
+  readonly dueAt: number;
+  /** Where it goes when due: published on `topic`, or `undefined`: sent to the machine instance `owner`. */
+  readonly topic?: string;
+  /** Structured CloudEvents text. */
+  readonly envelope: string;
+}
+
+/** A row of the outbox. */
+export interface OutboxRow {
+  /** Order of insertion. */
+  readonly seq: number;
+  readonly topic: string;
+  readonly subject?: string;
+  /** Structured CloudEvents text, sent as it is at every attempt. */
+  readonly envelope: string;
+  readonly attempts: number;
+}
+
+/** Why an event was given up. */
+export type DeadLetterReason =
+  | "max_attempts"
+  | "corrupt"
+  | "invalid"
+  | "unknown_event"
+  | "instance_done"
+  | "idempotency_mismatch"
+  | "unhandled"
+  | "no_instance"
+  | "snapshot_incompatible";
+
+/** A dead letter. */
+export interface DeadLetter {
+  /** Fresh UUIDv7. */
+  readonly id: string;
+  readonly reason: DeadLetterReason;
+  readonly consumer: string;
+  readonly topic: string;
+  /** Wall clock ms of the first and last failure. */
+  readonly firstFailedAt: number;
+  readonly lastFailedAt: number;
+  readonly failures: number;
+  /** Name, code and message (cut to 1,000 characters, secrets masked) of the last error and its causes. */
+  readonly errors: readonly { readonly name: string; readonly code?: string; readonly message: string }[];
+  /** Attributes; absent for a corrupt message. */
+  readonly source?: string;
+  readonly eventId?: string;
+  readonly type?: string;
+  readonly subject?: string;
+  /** Redacted view for listing. */
+  readonly redacted: string;
+  /** The intact text, for replay; absent with `keepBodies: false`. */
+  readonly body?: string;
+  /** Corrupt messages: size, hash and, if kept, base64 of the exact bytes. */
+  readonly bytes?: number;
+  readonly sha256?: string;
+  readonly bodyBase64?: string;
+  readonly replays: number;
+  /** Wall clock ms of the replay that settled it. */
+  readonly resolvedAt?: number;
+}
+
+/** The failure count of one event, the dispatcher's own. */
+export interface FailureCount {
+  readonly failures: number;
+  readonly firstFailedAt: number;
+}
+
+/** One atomic change, collected while a handler runs and applied by {@link Store.transact}. */
+export interface Unit<Tx = undefined> {
+  /** In `mode: "transaction"`, the database transaction; else undefined. */
+  readonly tx: Tx;
+  /** What the unit read: the snapshot of its key, or undefined. */
+  readonly snapshot: Snapshot | undefined;
+  /** What the unit read: the receipt, or undefined. */
+  readonly receipt: Receipt | undefined;
+  /** Writes the snapshot, version + 1. Once a unit. */
+  saveSnapshot(value: string, machine: string, machineVersion: string): void;
+  deleteSnapshot(): void;
+  /** Writes the receipt; a receipt already there makes the commit fail as a conflict. */
+  addReceipt(receipt: Receipt): void;
+  /** Adds an outbox row. */
+  addOutbox(topic: string, envelope: string, subject: string | undefined): void;
+  /** Adds or replaces a timer. */
+  setTimer(row: TimerRow): void;
+  deleteTimer(owner: string, id: string): void;
+  addDeadLetter(letter: DeadLetter): void;
+  clearFailures(key: ReceiptKey): void;
+}
+
+/** What a unit is about. */
+export interface UnitKey {
+  /** The inbox receipt to read and guard. */
+  readonly receipt?: ReceiptKey;
+  /** The snapshot to read and guard. */
+  readonly snapshot?: string;
+}
+
+/** The inbox: receipts. */
+export interface Inbox {
+  get(key: ReceiptKey): Promise<Receipt | undefined>;
+  /** Removes receipts older than `before` (wall clock ms); answers how many. */
+  purge(before: number): Promise<number>;
+}
+
+/** The outbox, for writers outside a unit and for relays. */
+export interface Outbox<Tx = undefined> {
+  /** Adds a row in the caller's transaction (`tx`), or in one of its own. */
+  add(tx: Tx | undefined, topic: string, message: EnvelopeInit | Envelope): Promise<Envelope>;
+  /** Claims up to `limit` rows for `owner`, each subject's in order and only from its lowest unsent row, for `leaseMs`. */
+  claim(owner: string, limit: number, leaseMs: number): Promise<readonly OutboxRow[]>;
+  /** Sent and confirmed: removes them, if `owner` still holds them. Answers how many it held. */
+  settle(owner: string, seqs: readonly number[]): Promise<number>;
+  /** Gives back unsent rows; with `failed`, counts an attempt and, where `park`, sets it and its subject aside. */
+  release(
+    owner: string,
+    seqs: readonly number[],
+    failed?: { readonly error: string; readonly park: boolean },
+  ): Promise<void>;
+  /** Rows not yet sent. */
+  pending(): Promise<number>;
+  /** Resolves when a row was added, or `ms` passed, or `signal` aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Dead letters. */
+export interface DeadLetters {
+  /** Records one outside a unit (undecodable messages). */
+  put(letter: DeadLetter): Promise<void>;
+  get(id: string): Promise<DeadLetter | undefined>;
+  /** By id (time order); `limit` 1 to 10,000. */
+  list(
+    options?: { readonly includeResolved?: boolean; readonly limit?: number; readonly after?: string },
+  ): Promise<readonly DeadLetter[]>;
+  /** Prepares a replay in one unit: counts it, removes failures and the receipt that is this letter's own; answers the intact text. */
+  beginReplay(id: string): Promise<{ readonly envelope: string; readonly topic: string; readonly replay: number }>;
+  resolve(id: string, at: number): Promise<void>;
+  purge(before: number): Promise<number>;
+}
+
+/** Failure counts and suspects. */
+export interface Failures {
+  get(key: ReceiptKey): Promise<FailureCount | undefined>;
+  /** Adds one; answers the new count. */
+  bump(key: ReceiptKey, at: number): Promise<FailureCount>;
+  clear(key: ReceiptKey): Promise<void>;
+}
+
+/** Timers. */
+export interface Timers {
+  /** Due rows, earliest first. */
+  due(now: number, limit: number): Promise<readonly TimerRow[]>;
+  /** When the next one is due; undefined = none. */
+  next(): Promise<number | undefined>;
+}
+
+/** A store. Errors: `StoreUnavailableError` (transient, never counted), `StoreConflictError` (after its own re-runs). */
+export interface Store<Tx = undefined> extends AsyncDisposable {
+  /** Whether what it holds outlives the process. */
+  readonly durable: boolean;
+  /**
+   * Runs `work` on what it read under `key` and commits all it asked for, or nothing. A version or receipt conflict reloads
+   * and runs again, up to 5 times, then `StoreConflictError`. An error of `work` is rethrown, nothing committed. `signal`
+   * fences: once aborted, nothing commits.
+   */
+  transact<R>(key: UnitKey, work: (unit: Unit<Tx>) => R | Promise<R>, signal?: AbortSignal): Promise<R>;
+  readonly inbox: Inbox;
+  readonly outbox: Outbox<Tx>;
+  readonly deadLetters: DeadLetters;
+  readonly failures: Failures;
+  readonly timers: Timers;
+  close(): Promise<void>;
+}
