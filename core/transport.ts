@@ -68,7 +68,10 @@ export interface FetchRequest {
 /** The native operations of one broker. All calls may reject with one of our errors; the session decides what follows. */
 export interface Transport {
   readonly capabilities: Capabilities;
-  /** Connects, or rejects: unreachable, refused credentials, server too old. Called again after {@link reset}. */
+  /**
+   * Connects whatever is not connected, or rejects: unreachable, refused credentials, server too old. The session calls it
+   * first, and again with backoff after any call that failed as unavailable and after {@link reset}; so it is idempotent.
+   */
   open(events: TransportEvents): Promise<void>;
   /** Sends in order; one outcome a message. Rejecting as a whole means: the outcome of all is that error. */
   send(topic: string, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]>;
