@@ -1,0 +1,9 @@
+/**
+ * What a test imports: `test` over the native runner of each runtime, legs, child scripts, waiting.
+ *
+ * @module
+ */
+export { type Child, child, type ChildOptions, type ChildResult } from "./child.ts";
+export { leg, type LegBody, type LegInfo, type LegTest, onLeg, onLegs } from "./legs.ts";
+export { type Runtime, runtime, test, type TestBody, type TestContext, type TestOptions } from "./runner.ts";
+export { fresh, until, type UntilOptions, within } from "./wait.ts";
