@@ -1,0 +1,61 @@
+/**
+ * What the bed has to know about one kind of server. One kind = one file; `kinds.ts` lists them.
+ *
+ * @module
+ */
+
+/** An installed server program. */
+export interface Binary {
+  /** The program, as it is called inside `root` (or on this machine). */
+  readonly file: string;
+  /** The folder of the system that holds the program, entered by `chroot`; undefined for this machine's own. */
+  readonly root?: string;
+}
+
+/** What a caller asks of a server of its own. */
+export interface StartOptions {
+  /** Further arguments, after the bed's own. `{dir}` in one stands for the data folder. */
+  readonly args?: readonly string[];
+  /** The port; a free one by default. */
+  readonly port?: number;
+  /** Files written to the data folder before the start, by name: an ACL file, a configuration. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Makes a certificate authority and certificates in the data folder, and a server that speaks TLS alone. */
+  readonly tls?: boolean;
+}
+
+/** What a kind needs to know to start a server. */
+export interface StartPlan {
+  readonly port: number;
+  /** The data folder as the server sees it. */
+  readonly dir: string;
+  readonly tls: boolean;
+}
+
+/** How a server process is started. */
+export interface Launch {
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** One kind of server. */
+export interface ServerKind {
+  /** The name of the leg. */
+  readonly name: string;
+  /** The environment variable by which a user gives a server. */
+  readonly env: string;
+  /** What a person must install to have it, for the reason of a skipped leg. */
+  readonly needs: string;
+  /** The program: installed earlier by the bed, else on the PATH. */
+  find(): Binary | undefined;
+  /** Installs the program; called on Debian as root only. */
+  install(): Promise<void>;
+  /** The command line. */
+  start(binary: Binary, plan: StartPlan): Launch;
+  /** The URL for clients. */
+  url(port: number, tls: boolean): string;
+  /** One look: whether the server on the port answers. */
+  ready(port: number, tls: boolean): Promise<boolean>;
+  /** The version of the program, such as `7.0.15`. */
+  version(binary: Binary): Promise<string>;
+}
