@@ -48,6 +48,8 @@ export interface Child {
   output(what: string | RegExp, timeoutMs?: number): Promise<string>;
   /** Writes to its standard input. */
   write(text: string): void;
+  /** Ends its standard input. */
+  end(): void;
   /** Sends it a signal, SIGKILL by default; only to this one process. */
   kill(signal?: "SIGTERM" | "SIGKILL" | "SIGINT" | "SIGSTOP" | "SIGCONT"): void;
 }
@@ -154,6 +156,10 @@ class RunningChild implements Child {
 
   write(text: string): void {
     this.#process.stdin?.write(text);
+  }
+
+  end(): void {
+    this.#process.stdin?.end();
   }
 
   kill(signal: "SIGTERM" | "SIGKILL" | "SIGINT" | "SIGSTOP" | "SIGCONT" = "SIGKILL"): void {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { debianCodename, must, run } from "./run.ts";
 import { bedDir } from "./state.ts";
@@ -69,7 +69,7 @@ export function installInNext(...packages: readonly string[]): Promise<void> {
     const draft = `${root}.draft`;
     mkdirSync(bedDir(), { recursive: true, mode: 0o700 });
     for (let attempt = 1;; attempt++) {
-      rmSync(draft, { recursive: true, force: true });
+      await removeDraft(draft);
       try {
         const args = ["--variant=minbase", `--include=${packages.join(",")}`, NEXT, draft, await mirror()];
         await must("debootstrap", args, { ...FETCH, tries: 1 });
@@ -81,6 +81,13 @@ export function installInNext(...packages: readonly string[]): Promise<void> {
     writeFileSync(join(draft, POLICY), NO_SERVICES, { mode: 0o755 });
     renameSync(draft, root);
   });
+}
+
+/** A debootstrap that was interrupted leaves file systems mounted, which must not be walked into. */
+async function removeDraft(draft: string): Promise<void> {
+  const mounts = readFileSync("/proc/mounts", "utf8").split("\n").map((line) => line.split(" ")[1] ?? "");
+  for (const mount of mounts.filter((mount) => mount.startsWith(`${draft}/`)).reverse()) await must("umount", [mount]);
+  rmSync(draft, { recursive: true, force: true });
 }
 
 /** The mirror that this machine itself installs from. */
