@@ -25,6 +25,7 @@ export type ErrorCode =
   | "server-unsupported"
   | "snapshot-incompatible"
   | "store-conflict"
+  | "store-fenced"
   | "store-unavailable"
   | "worker-crashed"
   | "worker-start-failed";
@@ -227,6 +228,14 @@ export class StoreConflictError extends EdaError {
   override readonly name = "StoreConflictError";
   constructor(message: string, options?: EdaErrorOptions) {
     super("store-conflict", true, message, options);
+  }
+}
+
+/** The fence of a unit had aborted when its commit was due: its delivery was lost or its time was up. Nothing was stored. */
+export class StoreFencedError extends EdaError {
+  override readonly name = "StoreFencedError";
+  constructor(message: string, options?: EdaErrorOptions) {
+    super("store-fenced", false, message, options);
   }
 }
 
