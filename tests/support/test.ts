@@ -5,6 +5,7 @@
  */
 export { type Child, child, type ChildOptions, type ChildResult } from "./child.ts";
 export { leg, type LegBody, type LegInfo, type LegTest, onLeg, onLegs } from "./legs.ts";
+export { assertExits, type ExitOptions, leakCheck, type LeakOptions } from "./leaks.ts";
 export { startProxyProcess } from "./proxy/process.ts";
 export { type Direction, type Proxy, type ProxyCounts, type ProxyOptions, startProxy } from "./proxy/proxy.ts";
 export { type Runtime, runtime, test, type TestBody, type TestContext, type TestOptions } from "./runner.ts";
