@@ -11,21 +11,23 @@ import { test, type TestBody, type TestContext, type TestOptions } from "./runne
 /** A server to test against. */
 export interface LegInfo {
   readonly name: string;
-  /** How clients reach it: a URL, except for `kafka` (a list of brokers). */
+  /** How it is reached: a URL, but a list of brokers for `kafka` and the path of a Python program for `reference`. */
   readonly url: string;
 }
 
-/** The environment variable by which a leg is given: `XSM_<NAME>_URL` but for two. */
+/** The environment variable by which a leg is given: `XSM_<NAME>_URL` but for three. */
 export function legVariable(name: string): string {
   if (name === "kafka") return "XSM_KAFKA_BROKERS";
   if (name === "sqs") return "XSM_SQS_ENDPOINT";
+  if (name === "reference") return "XSM_REFERENCE_PYTHON";
   return `XSM_${name.toUpperCase()}_URL`;
 }
 
 /** The leg called `name`, from the environment or from a running test bed; undefined if there is none. */
 export function leg(name: string): LegInfo | undefined {
   const given = process.env[legVariable(name)];
-  const url = given !== undefined && given !== "" ? given : bedState()?.legs[name]?.url;
+  const state = bedState();
+  const url = given !== undefined && given !== "" ? given : state?.legs[name]?.url ?? state?.tools[name];
   return url === undefined ? undefined : { name, url };
 }
 

@@ -4,8 +4,8 @@
  * @module
  */
 import process from "node:process";
-import type { Binary, ServerKind } from "./kind.ts";
-import { kinds } from "./kinds.ts";
+import type { ServerKind, ToolKind } from "./kind.ts";
+import { kinds, tools } from "./kinds.ts";
 import { locked } from "./lock.ts";
 import { endProcess, makeDataDir, removeDir, startProcess } from "./process.ts";
 import { debianCodename, isRoot } from "./run.ts";
@@ -36,57 +36,58 @@ export interface UpReport {
 
 /** Starts every leg that does not run yet. Legs that cannot start are reported, not thrown. */
 export async function up(options: UpOptions = {}): Promise<UpReport> {
-  const log = options.log ?? (() => {});
   return await locked(async () => {
     const state = bedState();
     const legs: Record<string, BedLeg> = { ...state?.legs };
+    const paths: Record<string, string> = { ...state?.tools };
     const missing: Record<string, string> = { ...state?.missing };
-    const started: string[] = [];
-    const running: string[] = [];
-    const given: string[] = [];
-    for (const kind of kinds) {
-      if (options.legs !== undefined && !options.legs.includes(kind.name)) continue;
-      delete missing[kind.name];
-      if (process.env[kind.env]) {
-        given.push(kind.name);
-        continue;
-      }
-      if (legs[kind.name] !== undefined) {
-        running.push(kind.name);
-        continue;
-      }
+    const report = { started: [] as string[], running: [] as string[], given: [] as string[], missing };
+    const save = () => writeBedState({ legs, tools: paths, missing });
+    const provide = async (wanted: ServerKind | ToolKind, obtain: () => Promise<void>) => {
+      if (options.legs !== undefined && !options.legs.includes(wanted.name)) return;
+      delete missing[wanted.name];
+      if (process.env[wanted.env]) return void report.given.push(wanted.name);
+      if (legs[wanted.name] !== undefined) return void report.running.push(wanted.name);
       try {
-        const binary = await obtain(kind, options.install === true, log);
-        legs[kind.name] = await startLeg(kind, binary);
-        started.push(kind.name);
+        await obtain();
       } catch (error) {
-        missing[kind.name] = (error as Error).message;
+        missing[wanted.name] = (error as Error).message;
       }
-      writeBedState({ legs, missing });
+      save();
+    };
+    for (const kind of kinds) {
+      await provide(kind, async () => {
+        if (kind.find() === undefined) await install(kind, options, "Debian and root");
+        legs[kind.name] = await startLeg(kind);
+        report.started.push(kind.name);
+      });
     }
-    writeBedState({ legs, missing });
-    return { started, running, given, missing };
+    for (const tool of tools) {
+      await provide(tool, async () => {
+        if (tool.find() === undefined) await install(tool, options, "");
+        paths[tool.name] = tool.find()!;
+      });
+    }
+    save();
+    return report;
   });
 }
 
-async function startLeg(kind: ServerKind, binary: Binary): Promise<BedLeg> {
+async function startLeg(kind: ServerKind): Promise<BedLeg> {
+  const binary = kind.find()!;
   const dir = makeDataDir(binary, kind.name);
   const { pid, port, startTicks } = await startProcess(kind, binary, dir);
   return { url: kind.url(port, false), pid, port, dir, startTicks, version: await kind.version(binary) };
 }
 
-async function obtain(kind: ServerKind, install: boolean, log: (line: string) => void): Promise<Binary> {
-  const found = kind.find();
-  if (found !== undefined) return found;
-  if (!install) throw new Error(`needs ${kind.needs}; \`deno task bed up --install\` installs it on Debian as root`);
-  if (debianCodename() === undefined || !isRoot()) {
-    throw new Error(`needs ${kind.needs}; installing it takes Debian and root`);
+async function install(wanted: ServerKind | ToolKind, options: UpOptions, takes: string): Promise<void> {
+  if (options.install !== true) throw new Error(`needs ${wanted.needs}; \`deno task bed up --install\` can install it`);
+  if (takes !== "" && (debianCodename() === undefined || !isRoot())) {
+    throw new Error(`needs ${wanted.needs}; installing it takes ${takes}`);
   }
-  log(`installing ${kind.name}`);
-  await kind.install();
-  const installed = kind.find();
-  if (installed === undefined) throw new Error(`${kind.name} was installed and is not found`);
-  return installed;
+  options.log?.(`installing ${wanted.name}`);
+  await wanted.install();
+  if (wanted.find() === undefined) throw new Error(`${wanted.name} was installed and is not found`);
 }
 
 /** Ends every server that the bed started and removes its data. What was installed stays. */
@@ -106,7 +107,12 @@ export async function down(log: (line: string) => void = () => {}): Promise<void
 /** One line a leg: what runs, where, and what is missing. */
 export function status(): string[] {
   const state = bedState();
-  return kinds.map((kind) => {
+  const programs = tools.map((tool) => {
+    if (process.env[tool.env]) return `${tool.name}: given by ${tool.env}`;
+    const why = state?.missing[tool.name];
+    return `${tool.name}: ${state?.tools[tool.name] ?? `not there${why ? ` (${why})` : ""}`}`;
+  });
+  const servers = kinds.map((kind) => {
     const leg = state?.legs[kind.name];
     if (process.env[kind.env]) return `${kind.name}: given by ${kind.env}`;
     if (leg !== undefined && isRunning(leg)) {
@@ -114,4 +120,5 @@ export function status(): string[] {
     }
     return `${kind.name}: not running${state?.missing[kind.name] ? ` (${state.missing[kind.name]})` : ""}`;
   });
+  return [...servers, ...programs];
 }

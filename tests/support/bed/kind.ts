@@ -59,3 +59,17 @@ export interface ServerKind {
   /** The version of the program, such as `7.0.15`. */
   version(binary: Binary): Promise<string>;
 }
+
+/** A leg that is a program to run, not a server. */
+export interface ToolKind {
+  /** The name of the leg. */
+  readonly name: string;
+  /** The environment variable by which a user gives the path of the program. */
+  readonly env: string;
+  /** What a person must install to have it. */
+  readonly needs: string;
+  /** The path of the program, installed earlier by the bed. */
+  find(): string | undefined;
+  /** Installs it in the bed's folder. */
+  install(): Promise<void>;
+}

@@ -3,11 +3,15 @@
  *
  * @module
  */
-import type { ServerKind } from "./kind.ts";
+import type { ServerKind, ToolKind } from "./kind.ts";
 import { redis, redis8, valkey } from "./redis_kind.ts";
+import { reference } from "./reference_tool.ts";
 
 /** All kinds, in the order in which they are started. */
 export const kinds: readonly ServerKind[] = [redis, redis8, valkey];
+
+/** Programs that are legs without being servers. */
+export const tools: readonly ToolKind[] = [reference];
 
 /** The kind called `name`. */
 export function kindOf(name: string): ServerKind {

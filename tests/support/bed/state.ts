@@ -22,7 +22,10 @@ export interface BedLeg {
 
 /** The state of the bed. */
 export interface BedState {
+  /** Servers, by the name of their leg. */
   readonly legs: Readonly<Record<string, BedLeg>>;
+  /** Paths of programs that are legs without being servers. */
+  readonly tools: Readonly<Record<string, string>>;
   /** Legs that could not be had, with the reason. */
   readonly missing: Readonly<Record<string, string>>;
 }
