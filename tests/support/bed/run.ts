@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** It is killed after this many milliseconds; 60,000 by default. */
   readonly timeoutMs?: number;
+  /** Its working folder. */
+  readonly cwd?: string;
 }
 
 /** Runs a command without standard input and resolves to how it ended; never rejects. */
@@ -31,6 +33,7 @@ export function run(file: string, args: readonly string[], options: RunOptions =
     const running = spawn(file, [...args], {
       env: { ...process.env, LC_ALL: "C", ...options.env },
       stdio: ["ignore", "pipe", "pipe"],
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
     let stdout = "";
     let stderr = "";
