@@ -1,11 +1,18 @@
 /**
- * The fast way of reading: a text that is canonical already is checked where it stands, and only its data is parsed.
+ * The fast way of reading: a text that is canonical already is checked where it stands and not parsed.
  *
  * @module
  */
-import { extensionNameProblem, isJsonContentType, namedProblem, textProblem } from "./codec_attributes.ts";
+import {
+  extensionNameProblem,
+  isDateTime,
+  isJsonContentType,
+  MAX_ATTRIBUTE_LENGTH,
+  textProblem,
+} from "./codec_attributes.ts";
 import { isBase64 } from "./codec_base64.ts";
-import { isDeeperThan, MAX_DATA_DEPTH } from "./codec_scan.ts";
+import { skipJson } from "./codec_json.ts";
+import { MAX_DATA_DEPTH } from "./codec_scan.ts";
 
 /** A received envelope, checked. */
 export interface Inspected {
@@ -18,10 +25,10 @@ export interface Inspected {
   readonly binary: boolean;
 }
 
-const SPACE = 32;
 const QUOTE = 34;
 const COMMA = 44;
 const COLON = 58;
+const BACKSLASH = 92;
 
 /** Bits of the names seen; the first four must all be there. */
 const SPECVERSION = 1;
@@ -63,31 +70,45 @@ function bitOf(name: string): number {
   }
 }
 
-function isDataSound(text: string, dataAt: number, end: number, binary: boolean, contentType: string): boolean {
-  const first = text.charCodeAt(dataAt);
-  if (first <= SPACE || text.charCodeAt(end - 1) <= SPACE) return false;
-  if (binary) {
-    // An escape in it makes it fail here; the careful way then decodes it.
-    return first === QUOTE && dataAt < end - 1 && text.charCodeAt(end - 1) === QUOTE &&
-      isBase64(text.slice(dataAt + 1, end - 1));
+/**
+ * Index of the closing quote of an attribute value that needs no unescaping and breaks no rule of texts; -1 = not so. A loop
+ * over the characters, because it is faster than a search and a regular expression one after the other.
+ */
+function plainValueEnd(text: string, start: number): number {
+  for (let at = start;; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at - start <= MAX_ATTRIBUTE_LENGTH ? at : -1;
+    if (!(code >= 32 && code <= 126) || code === BACKSLASH) break;
   }
-  if (first !== QUOTE && !isJsonContentType(contentType)) return false;
-  if (isDeeperThan(text, MAX_DATA_DEPTH, dataAt)) return false;
-  try {
-    JSON.parse(text.slice(dataAt, end));
-    return true;
-  } catch {
-    return false;
-  }
+  const end = text.indexOf('"', start);
+  if (end === -1) return -1;
+  const value = text.slice(start, end);
+  return value.includes("\\") || textProblem(value) !== undefined ? -1 : end;
 }
 
-/** An extension that is no string: its literal up to the next comma or the end. Answers where it ends, -1 = not sound. */
-function bareValueEnd(text: string, start: number, end: number): number {
-  const comma = text.indexOf(",", start);
-  const stop = comma === -1 || comma > end ? end : comma;
-  const literal = text.slice(start, stop);
-  if (literal === "true" || literal === "false") return stop;
-  return /^(?:0|-?[1-9][0-9]{0,8})$/.test(literal) ? stop : -1;
+const OTHER_VALUE = /(?:true|false|0|-?[1-9][0-9]{0,8})(?=[,}])/y;
+
+/** Index behind the value of an extension that is no string; -1 = not sound. */
+function otherValueEnd(text: string, start: number): number {
+  OTHER_VALUE.lastIndex = start;
+  return OTHER_VALUE.test(text) ? OTHER_VALUE.lastIndex : -1;
+}
+
+/** Whether the value between `start` and `stop` is one that the attribute may have, given that its characters are. */
+function isSound(text: string, bit: number, start: number, stop: number): boolean {
+  if (bit === SPECVERSION) return stop - start === 3 && text.startsWith("1.0", start);
+  if (bit === TIME) return isDateTime(text.slice(start, stop));
+  return stop > start || bit >= CORRELATIONID;
+}
+
+function isDataSound(text: string, dataAt: number, end: number, binary: boolean, contentType: string): boolean {
+  if (binary) {
+    // An escape in it makes it fail here; the careful way then decodes it.
+    return text.charCodeAt(dataAt) === QUOTE && dataAt < end - 1 && text.charCodeAt(end - 1) === QUOTE &&
+      isBase64(text.slice(dataAt + 1, end - 1));
+  }
+  if (text.charCodeAt(dataAt) !== QUOTE && !isJsonContentType(contentType)) return false;
+  return skipJson(text, dataAt, MAX_DATA_DEPTH) === end;
 }
 
 /**
@@ -96,8 +117,6 @@ function bareValueEnd(text: string, start: number, end: number): number {
 export function takeCanonical(text: string): Inspected | undefined {
   const end = text.length - 1;
   if (!text.startsWith('{"') || text.charCodeAt(end) !== 125) return undefined;
-  const escape = text.indexOf("\\");
-  const clean = escape === -1 ? end : escape;
   let seen = 0;
   let extensions: string[] | undefined;
   let subject: string | undefined;
@@ -106,41 +125,33 @@ export function takeCanonical(text: string): Inspected | undefined {
   let binary = false;
   for (let at = 2;;) {
     const nameEnd = text.indexOf('"', at);
-    if (nameEnd === -1 || nameEnd > clean || text.charCodeAt(nameEnd + 1) !== COLON) return undefined;
+    if (nameEnd === -1 || text.charCodeAt(nameEnd + 1) !== COLON) return undefined;
     const name = text.slice(at, nameEnd);
-    const start = nameEnd + 2;
-    if (name === "data" || name === "data_base64") {
-      dataAt = start;
-      binary = name !== "data";
-      break;
-    }
+    let start = nameEnd + 2;
     const bit = bitOf(name);
-    let stop: number;
-    let value = "";
-    if (text.charCodeAt(start) === QUOTE) {
-      stop = text.indexOf('"', start + 1);
-      if (stop === -1 || stop > clean) return undefined;
-      value = text.slice(start + 1, stop++);
-    } else {
-      if (bit !== 0) return undefined;
-      stop = bareValueEnd(text, start, end);
-      if (stop === -1) return undefined;
-    }
     if (bit === 0) {
-      if (name === "xsmattempt" || extensionNameProblem(name) !== undefined || textProblem(value) !== undefined) {
-        return undefined;
+      if (name === "data" || name === "data_base64") {
+        dataAt = start;
+        binary = name !== "data";
+        break;
       }
+      if (name === "xsmattempt" || extensionNameProblem(name) !== undefined) return undefined;
       if (extensions === undefined) extensions = [name];
       else if (extensions.includes(name)) return undefined;
       else extensions.push(name);
+    } else if ((seen & bit) !== 0) return undefined;
+    seen |= bit;
+
+    let stop: number;
+    if (text.charCodeAt(start) === QUOTE) {
+      stop = plainValueEnd(text, ++start);
+      if (stop === -1 || bit !== 0 && !isSound(text, bit, start, stop)) return undefined;
+      if (bit === SUBJECT) subject = text.slice(start, stop);
+      else if (bit === DATACONTENTTYPE) contentType = text.slice(start, stop);
+      stop++;
     } else {
-      if ((seen & bit) !== 0) return undefined;
-      seen |= bit;
-      if (bit === SPECVERSION) {
-        if (value !== "1.0") return undefined;
-      } else if (namedProblem(name as "id", value) !== undefined) return undefined;
-      if (bit === SUBJECT) subject = value;
-      else if (bit === DATACONTENTTYPE) contentType = value;
+      stop = bit === 0 ? otherValueEnd(text, start) : -1;
+      if (stop === -1) return undefined;
     }
     if (stop === end) break;
     if (text.charCodeAt(stop) !== COMMA || text.charCodeAt(stop + 1) !== QUOTE) return undefined;

@@ -7,6 +7,8 @@
 import { NAMED_ATTRIBUTES, type NamedAttribute } from "./codec_attributes.ts";
 import type { Scalar } from "./envelope.ts";
 
+const NAMED: ReadonlySet<string> = new Set<string>(NAMED_ATTRIBUTES);
+
 /** Extensions of an envelope that has none. */
 export const NO_EXTENSIONS: Readonly<Record<string, Scalar>> = Object.freeze({});
 
@@ -25,11 +27,9 @@ export interface Attributes {
   readonly extensions: Readonly<Record<string, Scalar>>;
 }
 
-/** Needs no escaping in JSON. */
-const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
-
+/** A valid attribute value as JSON: it holds no control characters, so only these two need escaping. */
 function quote(value: string): string {
-  return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
+  return value.includes('"') || value.includes("\\") ? JSON.stringify(value) : `"${value}"`;
 }
 
 /** The head without its closing brace. */
@@ -116,8 +116,24 @@ export function readHead(text: string, end: number): Attributes {
     to = text.indexOf('"', from);
     causationid = text.slice(from, to);
   }
-  // Extensions, dataschema or another order: not the usual envelope.
-  if (to + 1 !== end || source === undefined || type === undefined) return parseHead(text, end);
+  let extensions: Record<string, Scalar> | undefined;
+  while (to + 1 < end) {
+    const nameEnd = text.indexOf('"', to + 3);
+    const name = text.slice(to + 3, nameEnd);
+    // dataschema, or another order: not the usual envelope.
+    if (NAMED.has(name)) return parseHead(text, end);
+    extensions ??= {};
+    from = nameEnd + 2;
+    if (text.charCodeAt(from) === 34) {
+      to = text.indexOf('"', from + 1);
+      extensions[name] = text.slice(from + 1, to);
+    } else {
+      const comma = text.indexOf(",", from);
+      to = (comma === -1 || comma > end ? end : comma) - 1;
+      extensions[name] = JSON.parse(text.slice(from, to + 1)) as Scalar;
+    }
+  }
+  if (source === undefined || type === undefined) return parseHead(text, end);
   return {
     id,
     source,
@@ -128,11 +144,9 @@ export function readHead(text: string, end: number): Attributes {
     dataschema: undefined,
     correlationid,
     causationid,
-    extensions: NO_EXTENSIONS,
+    extensions: extensions === undefined ? NO_EXTENSIONS : Object.freeze(extensions),
   };
 }
-
-const NAMED: ReadonlySet<string> = new Set<string>(NAMED_ATTRIBUTES);
 
 function parseHead(text: string, end: number): Attributes {
   const members = JSON.parse(`${text.slice(0, end)}}`) as Record<string, Scalar>;
