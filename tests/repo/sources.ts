@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,9 +13,10 @@ export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 
 const SKIPPED = new Set(["node_modules", ".git", ".tmp", ".bed", "coverage", "dist"]);
 
-/** Every file of the repository, as paths from its root. */
+/** Every file of the repository or of a folder in it, as paths from its root; none if there is no such folder. */
 export function allFiles(folder = "."): string[] {
   const found: string[] = [];
+  if (!existsSync(join(ROOT, folder))) return found;
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
     if (SKIPPED.has(entry.name)) continue;
     const path = posix.join(folder, entry.name);
