@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command prints
 /**
  * `deno task bed up [--install] [leg …] | down | status`: the servers of the test bed.
  *

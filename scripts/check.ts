@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command prints
 /**
  * `deno task check`: everything about the repository that needs no server. Every step runs, also after a failed one.
  *

@@ -10,8 +10,8 @@ type Manifest = Record<string, unknown>;
 
 /** The members of `deno.json` that `jsr.json` repeats; JSR reads it where there is no `deno.json`. */
 export const MIRRORED = ["name", "version", "license", "exports", "publish"] as const;
-/** The members of `deno.json` that `package.json` repeats. */
-export const NAMED = ["name", "version", "license"] as const;
+/** The members of `deno.json` that `package.json` repeats: `exports` lets Node and Bun resolve the package's own name. */
+export const NAMED = ["name", "version", "license", "exports"] as const;
 
 const place = (name: string): URL => new URL(`../${name}`, import.meta.url);
 

@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command prints
 /**
  * `deno task test`: the whole suite on Deno, Bun and Node, against the servers of the test bed.
  *
