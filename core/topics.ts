@@ -45,9 +45,13 @@ export type TopicName<T extends Topics> = keyof T & string;
 export type EnvelopeOf<T extends Topics, N extends keyof T = keyof T> = string extends keyof T ? Envelope
   : { [P in N]: { [K in keyof T[P] & string]: Envelope<K, SchemaOutput<T[P][K]>> }[keyof T[P] & string] }[N];
 
+/** An init whose `data` may only be left out where its type allows `undefined`. */
+type TypedInit<K extends string, In> = undefined extends In ? EnvelopeInit<K, In>
+  : EnvelopeInit<K, In> & { readonly data: In };
+
 /** What may be published on one topic, as a union over its event types. */
 export type InitOf<T extends Topics, N extends keyof T = keyof T> = string extends keyof T ? EnvelopeInit
-  : { [P in N]: { [K in keyof T[P] & string]: EnvelopeInit<K, SchemaInput<T[P][K]>> }[keyof T[P] & string] }[N];
+  : { [P in N]: { [K in keyof T[P] & string]: TypedInit<K, SchemaInput<T[P][K]>> }[keyof T[P] & string] }[N];
 
 const TYPED = "xsm-typed";
 
