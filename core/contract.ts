@@ -46,6 +46,8 @@ export interface Delivery<E extends Envelope = Envelope> {
   readonly attempt: number;
   /** Aborts when the delivery is lost (lease gone, partition revoked, broker closed). */
   readonly signal: AbortSignal;
+  /** Whether it is lost; as `signal.aborted`, but nothing is made for asking. Absent where an adapter only has the signal. */
+  readonly lost?: boolean;
   /** Settles for good. */
   ack(options?: AckOptions): Promise<SettleOutcome>;
   /** Holds it back and hands it out again, before anything later of its subject. */
@@ -173,6 +175,8 @@ export interface BrokerAdapter<T extends Topics = AnyTopics> extends AsyncDispos
   readonly topics: T;
   /** The consumer group used where `subscribe` names none. */
   readonly group: string | undefined;
+  /** `source` of envelopes published here that have none of their own. */
+  readonly source?: string | undefined;
   /** Connects now and fails fast; else the first call does. */
   connect(): Promise<void>;
   /** Publishes one and resolves to the envelope sent. */
