@@ -14,6 +14,7 @@ export type ErrorCode =
   | "envelope-corrupt"
   | "envelope-invalid"
   | "envelope-too-large"
+  | "event-rejected"
   | "handler-timeout"
   | "invalid-option"
   | "outcome-unknown"
@@ -244,6 +245,35 @@ export class StoreUnavailableError extends EdaError {
   override readonly name = "StoreUnavailableError";
   constructor(message: string, options?: EdaErrorOptions) {
     super("store-unavailable", true, message, options);
+  }
+}
+
+/** Why a handler gives an event up; the names that dead letters use. */
+export type RejectReason =
+  | "invalid"
+  | "unhandled"
+  | "no_instance"
+  | "instance_done";
+
+/** Options of {@link EventRejectedError}. */
+export interface RejectOptions extends EdaErrorOptions {
+  /**
+   * `true`: not yet, but maybe later: it is tried again, later events of its subject may go first, and only once the attempts
+   * are used up is it given up, for this reason. Default false: given up at once.
+   */
+  readonly retry?: boolean;
+}
+
+/** Thrown by a handler or route: this event is to be given up, for this reason, without further attempts. */
+export class EventRejectedError extends EdaError {
+  override readonly name = "EventRejectedError";
+  readonly reason: RejectReason;
+  /** Whether it is tried again before it is given up. */
+  readonly retry: boolean;
+  constructor(reason: RejectReason, message: string, options: RejectOptions = {}) {
+    super("event-rejected", false, message, options);
+    this.reason = reason;
+    this.retry = options.retry ?? false;
   }
 }
 
