@@ -138,7 +138,7 @@ export interface Unit<Tx = undefined> {
   addReceipt(receipt: Receipt): void;
   /** Adds an outbox row. */
   addOutbox(topic: string, envelope: string, subject: string | undefined): void;
-  /** Adds or replaces a timer. */
+  /** Adds or replaces a timer. Timer writes of a unit take effect in the order made. */
   setTimer(row: TimerRow): void;
   deleteTimer(owner: string, id: string): void;
   /** Adds a dead letter, or replaces the one with its id. */
@@ -179,9 +179,11 @@ export interface Outbox<Tx = undefined> {
   claim(owner: string, limit: number, leaseMs: number): Promise<readonly OutboxRow[]>;
   /** Sent and confirmed: removes them, if `owner` still holds them. Answers how many it held. */
   settle(owner: string, seqs: readonly number[]): Promise<number>;
+  /** Keeps claimed rows for another `leaseMs`, if `owner` still holds them. Answers how many it held. */
+  renew(owner: string, seqs: readonly number[], leaseMs: number): Promise<number>;
   /**
-   * Gives back unsent rows; with `failed`, counts an attempt and sets the row and, as always, all behind it in its subject
-   * aside: for `delayMs` (default 0), or with `park` until {@link Outbox.unpark}.
+   * Gives back unsent rows; with `failed`, sets each of them and, as always, all behind it in its subject aside: for
+   * `delayMs`, or with `park` until {@link Outbox.unpark}.
    */
   release(owner: string, seqs: readonly number[], failed?: OutboxFailure): Promise<void>;
   /** Rows not yet sent, parked ones included. */
@@ -199,7 +201,10 @@ export interface OutboxFailure {
   /** Name and code of the error, never its text. */
   readonly error: string;
   readonly park: boolean;
+  /** Default 0. */
   readonly delayMs?: number;
+  /** Whether it counts as an attempt; an absent downstream costs none. Default true. */
+  readonly counted?: boolean;
 }
 
 /** A row that the downstream refused for good. It blocks only its own topic and subject. */
