@@ -4,6 +4,7 @@
  * @module
  */
 import process from "node:process";
-import { buildNpm } from "./packaging/npm_package.ts";
+import { buildNpm, NPM_DIR } from "./packaging/npm_package.ts";
 
-process.stdout.write(`${await buildNpm()}\n`);
+await buildNpm();
+process.stdout.write(`${NPM_DIR}\n`);

@@ -6,6 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import process from "node:process";
 import { must } from "../../tests/support/bed/run.ts";
 import { BARE_IMPORT, rangeOf, readRelease, type Release, ROOT } from "./published.ts";
 
@@ -18,26 +19,24 @@ const PEER_RANGES: Readonly<Record<string, string>> = { ioredis: "^5.4 || ^6" };
 /** Where the package is built, under the repository. */
 export const NPM_DIR: string = join(ROOT, ".tmp", "npm");
 
-/** Builds the package into {@link NPM_DIR} and resolves to that folder. */
-export async function buildNpm(): Promise<string> {
+/** Builds the package into an empty folder. */
+export async function buildNpm(dir: string = NPM_DIR): Promise<void> {
   const release = readRelease();
-  rmSync(NPM_DIR, { recursive: true, force: true });
-  mkdirSync(NPM_DIR, { recursive: true });
-  await compile(release);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  await compile(release, dir);
+  const copy = (file: string) => {
+    mkdirSync(dirname(join(dir, file)), { recursive: true });
+    copyFileSync(join(ROOT, file), join(dir, file));
+  };
   // Hand-written declarations of hand-written JavaScript: the compiler reads them and writes none.
   for (const file of release.files.filter((file) => file.endsWith(".d.ts"))) copy(file);
   for (const file of ["LICENSE", "README.md"]) if (existsSync(join(ROOT, file))) copy(file);
-  writeFileSync(join(NPM_DIR, "package.json"), `${JSON.stringify(manifestOf(release), null, 2)}\n`);
-  return NPM_DIR;
+  writeFileSync(join(dir, "package.json"), `${JSON.stringify(manifestOf(release), null, 2)}\n`);
 }
 
-function copy(file: string): void {
-  mkdirSync(dirname(join(NPM_DIR, file)), { recursive: true });
-  copyFileSync(join(ROOT, file), join(NPM_DIR, file));
-}
-
-async function compile(release: Release): Promise<void> {
-  const config = join(ROOT, ".tmp", "tsconfig.npm.json");
+async function compile(release: Release, dir: string): Promise<void> {
+  const config = join(ROOT, ".tmp", `tsconfig.${process.pid}.json`);
   const { compilerOptions } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
     compilerOptions: Record<string, unknown>;
   };
@@ -57,11 +56,16 @@ async function compile(release: Release): Promise<void> {
     skipLibCheck: true,
     noEmitOnError: true,
     rootDir: ROOT,
-    outDir: NPM_DIR,
+    outDir: dir,
   };
   const files = release.files.filter((file) => /(?<!\.d)\.ts$|\.js$/.test(file)).map((file) => join(ROOT, file));
+  mkdirSync(dirname(config), { recursive: true });
   writeFileSync(config, JSON.stringify({ compilerOptions: options, files }, null, 2));
-  await must(join(tools, ".bin", "tsc"), ["-p", config], { cwd: ROOT, timeoutMs: 300_000 });
+  try {
+    await must(join(tools, ".bin", "tsc"), ["-p", config], { cwd: ROOT, timeoutMs: 300_000 });
+  } finally {
+    rmSync(config, { force: true });
+  }
 }
 
 /**
@@ -85,7 +89,8 @@ export function manifestOf(release: Release): Record<string, unknown> {
     license: release.license,
     type: "module",
     engines: { node: NODE },
-    sideEffects: false,
+    // A bundler may drop what is imported and not used, but a worker's entry is imported for what it does.
+    sideEffects: Object.values(release.exports).map((path) => conditionsOf(path).default).filter(hasSideEffects),
     exports: {
       ...Object.fromEntries(Object.entries(release.exports).map(([name, path]) => [name, conditionsOf(path)])),
       "./package.json": "./package.json",
@@ -101,6 +106,8 @@ function conditionsOf(path: string): { types: string; default: string } {
   const base = path.replace(/\.(ts|js)$/, "");
   return { types: `${base}.d.ts`, default: `${base}.js` };
 }
+
+const hasSideEffects = (path: string): boolean => /_worker\.js$|^\.\/cli\//.test(path);
 
 function packagesIn(file: string): string[] {
   // A comment's example may import what the package itself does not.

@@ -21,8 +21,17 @@ export interface Runtime {
 /** The versions that tests run on, as npm ranges; Deno's is the one that runs this script. */
 export const NEWEST: Readonly<Record<RuntimeName, string>> = { deno: "", bun: "1", node: "24" };
 
+const found = new Map<string, Promise<Runtime>>();
+
 /** Finds `name` in the npm range `range`; fetches it if need be. An empty range is the Deno that runs this script. */
-export async function findRuntime(name: RuntimeName, range: string): Promise<Runtime> {
+export function findRuntime(name: RuntimeName, range: string): Promise<Runtime> {
+  const key = `${name}@${range}`;
+  const known = found.get(key) ?? find(name, range);
+  found.set(key, known);
+  return known;
+}
+
+async function find(name: RuntimeName, range: string): Promise<Runtime> {
   const program = range === "" ? process.execPath : await fetched(name, range);
   const version = (await must(program, ["--version"])).match(/\d+\.\d+\.\d+/)?.[0] ?? "unknown";
   return { name, version, program };

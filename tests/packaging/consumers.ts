@@ -38,7 +38,7 @@ export function runIn(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  return run(file, args, { timeoutMs: 120_000, ...options, cwd: dir, env: { NO_COLOR: "1", ...options.env } });
+  return run(file, args, { timeoutMs: 60_000, ...options, cwd: dir, env: { NO_COLOR: "1", ...options.env } });
 }
 
 /** Asserts that a fixture did its work and ended by itself. */

@@ -1,44 +1,15 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildNpm, compilerTools } from "../../scripts/packaging/npm_package.ts";
+import { compilerTools } from "../../scripts/packaging/npm_package.ts";
 import { findRuntime } from "../../scripts/testing/runtimes.ts";
 import { must } from "../support/bed/run.ts";
 import { fresh, onLeg, test } from "../support/test.ts";
-import { assertDone, consumerFolder, deno, entries, GOT, lacks, removeFolder, runIn } from "./consumers.ts";
+import { assertDone, deno, entries, GOT, lacks, runIn } from "./consumers.ts";
+import { packed, project } from "./npm_project.ts";
 
 const OPTIONS = { timeoutMs: 600_000 };
-const PROJECT = JSON.stringify({ name: "consumer", private: true, type: "module" });
-
-/** Packs the package once for all tests of this file. */
-let packed: Promise<string> | undefined;
-const pack = (): Promise<string> =>
-  packed ??= (async () => {
-    const dir = await buildNpm();
-    const output = await must("npm", ["pack", "--json", "--ignore-scripts"], { cwd: dir });
-    const [{ filename }] = JSON.parse(output) as [{ filename: string }];
-    return join(dir, filename);
-  })();
-
-/** A project outside the repository with the tarball installed, and further packages. */
-async function install(packages: readonly string[], ...fixtures: string[]): Promise<string> {
-  const dir = consumerFolder(...fixtures);
-  globalThis.addEventListener("unload", () => removeFolder(dir));
-  writeFileSync(join(dir, "package.json"), PROJECT);
-  const flags = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"];
-  await must("npm", ["install", ...flags, await pack(), ...packages], { cwd: dir, tries: 4, timeoutMs: 300_000 });
-  return dir;
-}
-
-const folders = new Map<string, Promise<string>>();
-
-/** The project with the client of one adapter, or with none. Made once, removed when all tests of this file ended. */
-function project(client: string): Promise<string> {
-  const made = folders.get(client) ??
-    install(client === "" ? [] : [client], "memory.ts", "redis.ts", "require.cjs", "types.ts");
-  folders.set(client, made);
-  return made;
-}
 
 /** The runtimes that the package promises, by the npm range of each. */
 const RUNTIMES = [["node", "24"], ["node", "22.18"], ["bun", "1"]] as const;
@@ -51,7 +22,7 @@ for (const [name, range] of RUNTIMES) {
   };
 
   test(`from npm on ${title}, the memory broker runs with no client installed`, OPTIONS, async () => {
-    assertDone(await start(await project(""), ["memory.ts"]), GOT);
+    assertDone(await start(await project(), ["memory.ts"]), GOT);
   });
 
   for (const isolation of ["worker", "inline"]) {
@@ -67,25 +38,25 @@ for (const [name, range] of RUNTIMES) {
     ...OPTIONS,
     skip: lacks("./redis"),
   }, async ({ url }) => {
-    const result = await start(await project(""), ["redis.ts", url, fresh("npm"), "worker"]);
+    const result = await start(await project(), ["redis.ts", url, fresh("npm"), "worker"]);
     assert.notEqual(result.code, 0);
     assert.match(result.stderr, /npm install ioredis/);
   });
 
   test(`from npm on ${title}, CommonJS can require every entry point`, OPTIONS, async () => {
     const wanted = ["@xsm/eda#EdaError", ...(entries.has("./redis") ? ["@xsm/eda/redis#RedisStreamsBroker"] : [])];
-    assertDone(await start(await project(""), ["require.cjs", ...wanted]), "@xsm/eda has EdaError");
+    assertDone(await start(await project(), ["require.cjs", ...wanted]), "@xsm/eda has EdaError");
   });
 }
 
 test("from npm on Deno, the memory broker runs from node_modules", OPTIONS, async () => {
-  const dir = await project("");
+  const dir = await project();
   assertDone(await runIn(dir, deno, ["run", "-A", "--node-modules-dir=manual", "memory.ts"]), GOT);
 });
 
 for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]] as const) {
   test(`from npm, the declarations hold without any client, resolved as ${moduleResolution}`, OPTIONS, async () => {
-    const dir = await project("");
+    const dir = await project();
     const tools = await compilerTools();
     const compilerOptions = {
       ...{ module, moduleResolution, target: "es2023", strict: true, exactOptionalPropertyTypes: true, noEmit: true },
@@ -99,3 +70,11 @@ for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "
     assert.equal(code, 0, stdout);
   });
 }
+
+test("publint and are-the-types-wrong find nothing in the npm package", OPTIONS, async () => {
+  const tarball = await packed();
+  const options = { cwd: tmpdir(), tries: 2, timeoutMs: 300_000 };
+  await must("npx", ["-y", "publint@0.3", "run", tarball, "--strict"], options);
+  // The package holds ES modules alone; Node's require takes them, which this tool does not know.
+  await must("npx", ["-y", "@arethetypeswrong/cli@0.18", "--profile", "esm-only", tarball], options);
+});
