@@ -1,0 +1,188 @@
+import type { NativeOutcome, Raw } from "../../core/transport.ts";
+import type { RedisContext, RedisNative } from "./context.ts";
+import { isReply, refusal } from "./errors.ts";
+import type { PartitionKeys } from "./keys.ts";
+import { CLAIM } from "./scripts/reading.ts";
+import { ACK, RELEASE, SETTLE_MINE } from "./scripts/settling.ts";
+import { type Entry, isOlder, readClaimed } from "./wire.ts";
+
+/** Ids that one script takes; more would not fit the stack of `unpack`. */
+const MAX_IDS = 1_000;
+/** How often the floor is saved along with acks. */
+const FLOOR_MS = 1_000;
+
+type Mode = "lost" | "mine" | "idle";
+
+/** One stream of a topic that is read with `ordered: false`: what we hold of it, and how it is claimed and settled. */
+export class Shard {
+  readonly partition: number;
+  readonly keys: PartitionKeys;
+  /** Replies were lost: entries may be pending under our name that nobody saw. */
+  lost = false;
+  /** Entries may be pending under our name from before this process. */
+  mine = false;
+  /** It is time to look for what others left idle. */
+  idle = false;
+  readonly #context: RedisContext;
+  readonly #group: string;
+  readonly #held = new Set<string>();
+  /** Settled perhaps: the answer was lost, or the entry is gone. That they are not pending is no surprise then. */
+  readonly #doubtful = new Set<string>();
+  #mode: Mode | undefined;
+  #from = "-";
+  #floorAt = 0;
+
+  constructor(context: RedisContext, group: string, partition: number, keys: PartitionKeys) {
+    this.#context = context;
+    this.#group = group;
+    this.partition = partition;
+    this.keys = keys;
+  }
+
+  /** Whether pending entries should be looked at before new ones are read. */
+  get pending(): boolean {
+    return this.#mode !== undefined || this.lost || this.mine || this.idle;
+  }
+
+  /** Claims the next pending entries that are due, at most `max`; a full page goes on at the next call. */
+  async claim(max: number): Promise<Raw[]> {
+    const { main, consumer, options, clock } = this.#context;
+    if (this.lost && this.#mode !== "lost") this.#begin("lost");
+    else if (this.#mode === undefined) this.#begin(this.mine ? "mine" : "idle");
+    const mode = this.#mode!;
+    const count = Math.min(max, MAX_IDS);
+    const sentAt = clock.monotonic();
+    const reply = await main.run(
+      CLAIM,
+      [this.keys.stream, this.keys.owner, this.keys.owners],
+      ["", this.#group, consumer, this.#from, String(count), String(options.minIdleMs), mode, ...this.#held],
+      { bytes: true },
+    );
+    const { lookedAt, lastId, entries } = readClaimed(reply)!;
+    if (lookedAt >= count) {
+      this.#from = `(${lastId}`;
+    } else {
+      this[mode] = false;
+      this.#mode = undefined;
+    }
+    return entries.map((entry) => this.handOut(entry, sentAt));
+  }
+
+  #begin(mode: Mode): void {
+    this.#mode = mode;
+    this.#from = "-";
+  }
+
+  /** Makes an entry read at `sentAt` ours. */
+  handOut({ id, body, deliveries }: Entry, sentAt: number): Raw {
+    this.#held.add(id);
+    if (body === null) this.#doubtful.add(id);
+    const native: RedisNative = { partition: this.partition, epoch: 0, id, heldSince: sentAt };
+    return { body, native, partition: this.partition, deliveries, leaseMs: this.#context.options.minIdleMs };
+  }
+
+  /**
+   * Settles. In the first half of a confirmed window nobody else can have claimed the entry, so XACK will do; later the entry
+   * must still be pending under our name.
+   */
+  async ack(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
+    const { clock, options, main } = this.#context;
+    const safe = clock.monotonic() - options.minIdleMs / 2;
+    const floor = clock.monotonic() - this.#floorAt >= FLOOR_MS;
+    if (floor) this.#floorAt = clock.monotonic();
+    const outcomes = await this.#inChunks(natives, async (some) => {
+      const ids = some.map((native) => native.id);
+      if (some.some((native) => native.heldSince < safe)) return await this.#settle(floor ? "ack+floor" : "ack", ids);
+      const reply = await main.run(
+        ACK,
+        [this.keys.stream, this.keys.owner, this.keys.floor],
+        ["", this.#group, floor ? "1" : "0", ...ids],
+      );
+      if (Array.isArray(reply)) return reply.map((done) => done === 1);
+      return ids.map(() => (reply as number) > 0);
+    });
+    return outcomes.map((done, at): NativeOutcome => {
+      const { id } = natives[at]!;
+      this.#held.delete(id);
+      return this.#doubtful.delete(id) || done ? "settled" : "stale";
+    });
+  }
+
+  /** Begins another window for what is still ours. */
+  async extend(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
+    const sentAt = this.#context.clock.monotonic();
+    const outcomes = await this.#inChunks(
+      natives,
+      (some) => this.#settle("extend", some.map((native) => native.id)),
+      false,
+    );
+    return outcomes.map((done, at): NativeOutcome => {
+      const native = natives[at]!;
+      if (done) native.heldSince = sentAt;
+      else this.#held.delete(native.id);
+      return done ? "settled" : "stale";
+    });
+  }
+
+  /** Lets others have these at once, uncounted. */
+  async release(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
+    const outcomes = await this.#inChunks(natives, (some) => this.#giveBack(some.map((native) => native.id)), false);
+    return outcomes.map((done, at): NativeOutcome => {
+      this.#held.delete(natives[at]!.id);
+      return done ? "settled" : "stale";
+    });
+  }
+
+  /** Lets others have everything that is pending under our name, seen or not. */
+  async releaseAll(): Promise<void> {
+    await this.#giveBack([]);
+    this.#held.clear();
+  }
+
+  async #giveBack(ids: readonly string[]): Promise<boolean[]> {
+    const { main, consumer, options } = this.#context;
+    const reply = await main.run(
+      RELEASE,
+      [this.keys.stream, this.keys.owner],
+      ["", this.#group, consumer, String(options.minIdleMs), ...ids],
+    );
+    return (reply as number[]).map((done) => done === 1);
+  }
+
+  async #settle(what: "ack" | "ack+floor" | "extend", ids: readonly string[]): Promise<boolean[]> {
+    const { main, consumer } = this.#context;
+    let lowest = ids[0]!;
+    let highest = lowest;
+    for (const id of ids) {
+      if (isOlder(id, lowest)) lowest = id;
+      else if (isOlder(highest, id)) highest = id;
+    }
+    const reply = await main.run(
+      SETTLE_MINE,
+      [this.keys.stream, this.keys.floor],
+      [this.#group, consumer, what, lowest, highest, ...ids],
+    );
+    return (reply as number[]).map((done) => done === 1);
+  }
+
+  async #inChunks(
+    natives: readonly RedisNative[],
+    run: (some: readonly RedisNative[]) => Promise<boolean[]>,
+    settles = true,
+  ): Promise<boolean[]> {
+    try {
+      if (natives.length <= MAX_IDS) return natives.length === 0 ? [] : await run(natives);
+      const out: boolean[] = [];
+      for (let at = 0; at < natives.length; at += MAX_IDS) out.push(...await run(natives.slice(at, at + MAX_IDS)));
+      return out;
+    } catch (error) {
+      if (settles) this.doubt(natives);
+      throw isReply(error) ? refusal("settling", error) : error;
+    }
+  }
+
+  /** These may be settled, but the caller is told of a failure and will ask again. */
+  doubt(natives: readonly RedisNative[]): void {
+    for (const { id } of natives) this.#doubtful.add(id);
+  }
+}

@@ -1,0 +1,71 @@
+import { PartitionMismatchError } from "../../core/errors.ts";
+import type { Connection } from "./connection.ts";
+import { isReply, refusal } from "./errors.ts";
+import { TopicKeys } from "./keys.ts";
+import { PARTITIONS } from "./scripts/topics.ts";
+
+/** One topic as far as this transport knows it. */
+export interface Topic {
+  readonly name: string;
+  readonly keys: TopicKeys;
+  /** Whether the number of partitions was compared with the one recorded at the server, on the present connection. */
+  checked: boolean;
+  checking: Promise<void> | undefined;
+}
+
+/**
+ * The topics in use, and the check that all who use one divide it alike. The number is recorded at the server by whoever
+ * comes first, and compared once after every connect: a subject whose partition moved would lose its order.
+ */
+export class TopicBook {
+  readonly #prefix: string;
+  readonly #partitions: number;
+  readonly #topics = new Map<string, Topic>();
+
+  constructor(prefix: string, partitions: number) {
+    this.#prefix = prefix;
+    this.#partitions = partitions;
+  }
+
+  /** The topic called `name`. */
+  get(name: string): Topic {
+    let topic = this.#topics.get(name);
+    if (topic === undefined) {
+      topic = {
+        name,
+        keys: new TopicKeys(this.#prefix, name, this.#partitions),
+        checked: false,
+        checking: undefined,
+      };
+      this.#topics.set(name, topic);
+    }
+    return topic;
+  }
+
+  /** Compares the number of partitions with the recorded one; rejects with `PartitionMismatchError` when they differ. */
+  check(topic: Topic, connection: Connection): Promise<void> {
+    if (topic.checked) return Promise.resolve();
+    return topic.checking ??= this.#compare(topic, connection).finally(() => topic.checking = undefined);
+  }
+
+  async #compare(topic: Topic, connection: Connection): Promise<void> {
+    let recorded: number;
+    try {
+      recorded = Number(await connection.run(PARTITIONS, [topic.keys.record], [String(this.#partitions)]));
+    } catch (error) {
+      throw isReply(error) ? refusal(PARTITIONS.name, error) : error;
+    }
+    if (recorded !== this.#partitions) {
+      throw new PartitionMismatchError(
+        `partitions is ${this.#partitions} here, but ${recorded} is recorded for topic "${topic.name}"`,
+        { details: { topic: topic.name, given: this.#partitions, recorded } },
+      );
+    }
+    topic.checked = true;
+  }
+
+  /** Everything is compared anew before it is used again. */
+  forget(): void {
+    for (const topic of this.#topics.values()) topic.checked = false;
+  }
+}

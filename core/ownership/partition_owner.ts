@@ -1,0 +1,209 @@
+import type { Clock, Timer } from "../clock.ts";
+import type { OwnershipTimes, OwnerStore } from "./contract.ts";
+
+/** Told as it happens, never from inside a call of {@link PartitionOwner}'s caller except `stop` and `renounce`. */
+export interface PartitionOwnerEvents {
+  /** It is ours in this epoch. */
+  owned(partition: number, epoch: number, leaseUntil: number): void;
+  /** It stays ours. */
+  renewed(partition: number, epoch: number, leaseUntil: number): void;
+  /** It is not ours any more. */
+  lost(partition: number, epoch: number, why: string): void;
+  /** A try to get it was answered, or failed. */
+  tried(partition: number): void;
+}
+
+/** Where a {@link PartitionOwner} stands. */
+export type OwnerState = "idle" | "seeking" | "owned";
+
+/**
+ * One member's side of owning one partition.
+ *
+ * ```text
+ * idle     seek()                               -> seeking
+ * seeking  acquire: ours                        -> owned    told `owned`
+ * seeking  acquire: another's, or failed        -> seeking  tries again after pollMs
+ * seeking  stop()                               -> idle     an acquire on its way that still succeeds is surrendered
+ * owned    a third of the lease since it was last confirmed: renew
+ * owned    renew: still ours                    -> owned    told `renewed`; leaseUntil = when it was sent + leaseMs
+ * owned    renew: failed                        -> owned    tries again, until leaseUntil
+ * owned    renew: no longer ours                -> seeking  told `lost`
+ * owned    leaseUntil passes                    -> seeking  told `lost`
+ * owned    renounce()                           -> seeking  told `lost`, surrendered, sought anew
+ * owned    stop()                               -> idle     told `lost`, surrendered
+ * ```
+ *
+ * Each answer to `acquire` that still matters is told as `tried`, after what it led to.
+ *
+ * `leaseUntil` counts from when a call was sent, so it never outlasts the lease at the broker. An answer that belongs to an
+ * earlier state is dropped.
+ */
+export class PartitionOwner {
+  readonly partition: number;
+  readonly #clock: Clock;
+  readonly #store: OwnerStore;
+  readonly #times: OwnershipTimes;
+  readonly #events: PartitionOwnerEvents;
+  #state: OwnerState = "idle";
+  #epoch = 0;
+  #leaseUntil = 0;
+  /** Counts changes of state, so that late answers are known as such. */
+  #turn = 0;
+  #renewing = false;
+  #tried = false;
+  #next: Timer | undefined;
+  #expiry: Timer | undefined;
+
+  constructor(
+    clock: Clock,
+    store: OwnerStore,
+    partition: number,
+    times: OwnershipTimes,
+    events: PartitionOwnerEvents,
+  ) {
+    this.#clock = clock;
+    this.#store = store;
+    this.partition = partition;
+    this.#times = times;
+    this.#events = events;
+  }
+
+  get state(): OwnerState {
+    return this.#state;
+  }
+
+  /** The epoch in which it is ours at this moment; `undefined` = it is not, or the lease ran out unnoticed. */
+  get epoch(): number | undefined {
+    if (this.#state !== "owned") return undefined;
+    if (this.#clock.monotonic() < this.#leaseUntil) return this.#epoch;
+    this.#lose("the lease ran out");
+    return undefined;
+  }
+
+  /** Whether a try to get it was answered, or failed, since it was last wanted. */
+  get tried(): boolean {
+    return this.#tried;
+  }
+
+  /** Wants the partition. */
+  seek(): void {
+    if (this.#state !== "idle") return;
+    this.#tried = false;
+    this.#enter("seeking");
+    void this.#acquire();
+  }
+
+  /** Asks the broker now whether it is still ours, because a call was refused. */
+  check(): void {
+    if (this.#state === "owned") void this.#renew();
+  }
+
+  /** Gives it up and seeks it anew, in a later epoch; with `restMs`, others have that long to take it first. */
+  renounce(why: string, restMs = 0): void {
+    if (this.#state !== "owned") return;
+    const epoch = this.#epoch;
+    this.#enter("seeking");
+    const turn = this.#turn;
+    this.#events.lost(this.partition, epoch, why);
+    void this.#give(epoch).then(() => {
+      if (this.#turn === turn) this.#next = this.#clock.timer(restMs, () => void this.#acquire());
+    });
+  }
+
+  /** Wants it no more; resolves when it is surrendered or that failed. */
+  async stop(why: string): Promise<void> {
+    const epoch = this.#state === "owned" ? this.#epoch : undefined;
+    this.#enter("idle");
+    if (epoch === undefined) return;
+    this.#events.lost(this.partition, epoch, why);
+    await this.#give(epoch);
+  }
+
+  #enter(state: OwnerState): void {
+    this.#turn++;
+    this.#state = state;
+    this.#renewing = false;
+    this.#next?.cancel();
+    this.#next = undefined;
+    this.#expiry?.cancel();
+    this.#expiry = undefined;
+  }
+
+  async #give(epoch: number): Promise<void> {
+    try {
+      await this.#store.surrender(this.partition, epoch);
+    } catch {
+      // The broker is away; the lease ends by itself.
+    }
+  }
+
+  async #acquire(): Promise<void> {
+    const turn = this.#turn;
+    const sentAt = this.#clock.monotonic();
+    let epoch: number | undefined;
+    try {
+      epoch = await this.#store.acquire(this.partition, this.#times.leaseMs);
+    } catch {
+      // Another try follows; calls that matter to the caller report the outage.
+    }
+    if (turn !== this.#turn) {
+      if (epoch !== undefined) await this.#give(epoch);
+      return;
+    }
+    this.#tried = true;
+    if (epoch !== undefined && this.#clock.monotonic() < sentAt + this.#times.leaseMs) {
+      this.#enter("owned");
+      this.#epoch = epoch;
+      this.#hold(sentAt);
+      this.#events.owned(this.partition, epoch, this.#leaseUntil);
+      return this.#events.tried(this.partition);
+    }
+    // Members that wait for the same partition should not try at the same moment for ever.
+    const wait = this.#times.pollMs * (0.75 + this.#clock.random() / 2);
+    this.#next = this.#clock.timer(wait, () => void this.#acquire());
+    this.#events.tried(this.partition);
+  }
+
+  /** The broker confirmed our hold by a call that was sent at `sentAt`. */
+  #hold(sentAt: number): void {
+    const { leaseMs } = this.#times;
+    this.#leaseUntil = sentAt + leaseMs;
+    const now = this.#clock.monotonic();
+    this.#next?.cancel();
+    this.#next = this.#clock.timer(sentAt + leaseMs / 3 - now, () => void this.#renew());
+    this.#expiry?.cancel();
+    this.#expiry = this.#clock.timer(this.#leaseUntil - now, () => this.#lose("the lease ran out"));
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#renewing) return;
+    this.#renewing = true;
+    this.#next?.cancel();
+    this.#next = undefined;
+    const turn = this.#turn;
+    const epoch = this.#epoch;
+    const sentAt = this.#clock.monotonic();
+    let ours: boolean | undefined;
+    try {
+      ours = await this.#store.renew(this.partition, epoch, this.#times.leaseMs);
+    } catch {
+      // Tried again below while the lease lasts.
+    }
+    if (turn !== this.#turn) return;
+    this.#renewing = false;
+    if (ours === false) return this.#lose("another member took it, or the record was removed");
+    if (ours === true && this.#clock.monotonic() < sentAt + this.#times.leaseMs) {
+      this.#hold(sentAt);
+      return this.#events.renewed(this.partition, epoch, this.#leaseUntil);
+    }
+    if (this.#clock.monotonic() >= this.#leaseUntil) return this.#lose("the lease ran out");
+    this.#next = this.#clock.timer(this.#times.leaseMs / 30, () => void this.#renew());
+  }
+
+  #lose(why: string): void {
+    const epoch = this.#epoch;
+    this.#enter("seeking");
+    this.#events.lost(this.partition, epoch, why);
+    if (this.#state === "seeking") void this.#acquire();
+  }
+}
