@@ -28,12 +28,14 @@ const repoTests = readdirSync("tests/repo").filter((name) =>
 );
 
 const steps: Step[] = [
-  { name: "packages are installed and locked", args: ["install", "--frozen"] },
+  { name: "packages are installed and locked", args: ["install", "--frozen", "--quiet"] },
   { name: "format", args: ["fmt", "--check"] },
-  { name: "lint", args: ["lint"] },
-  { name: "types", args: ["check", ...everything.filter((path) => path.endsWith(".ts") || hasCode(path))] },
-  { name: "examples in comments", args: ["check", "--doc", ...sources] },
-  ...(documents.length === 0 ? [] : [{ name: "examples in documents", args: ["check", "--doc-only", ...documents] }]),
+  { name: "lint", args: ["lint", "--quiet"] },
+  { name: "types", args: ["check", "--quiet", ...everything.filter((path) => path.endsWith(".ts") || hasCode(path))] },
+  { name: "examples in comments", args: ["check", "--quiet", "--doc", ...sources] },
+  ...(documents.length === 0
+    ? []
+    : [{ name: "examples in documents", args: ["check", "--quiet", "--doc-only", ...documents] }]),
   {
     name: "rules of the repository",
     args: ["test", "-A", "--quiet", ...repoTests.map((name) => `tests/repo/${name}`)],
