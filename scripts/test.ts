@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { down, status, up } from "../tests/support/bed/bed.ts";
+import { down, status, up, type UpReport } from "../tests/support/bed/bed.ts";
 import { must } from "../tests/support/bed/run.ts";
 import { sweepPrivate } from "../tests/support/bed/server.ts";
 import { leg, legVariable, missingReason } from "../tests/support/legs.ts";
@@ -68,11 +68,11 @@ function notRun(runtime: Runtime, file: string): FileResult {
   return { runtime: runtime.name, file, tests: [], trouble, output: "", log: "", ms: 0 };
 }
 
-async function startBed(options: Options): Promise<boolean> {
-  if (!options.bed) return false;
+async function startBed(options: Options): Promise<UpReport | undefined> {
+  if (!options.bed) return undefined;
   const report = await up({ install: options.install, log: (line) => console.log(line) });
   for (const line of status()) console.log(`leg ${line}`);
-  return report.started.length > 0;
+  return report;
 }
 
 /** Gives the legs to the tests by the same variables by which a user gives them. */
@@ -89,10 +89,10 @@ async function main(): Promise<number> {
   const files = testFiles(options);
   if (files.length === 0) fail(new TypeError("No test file matches"));
   const results: FileResult[] = [];
-  let ours = false;
+  let bed: UpReport | undefined;
   const stop = async () => {
     killRunning();
-    if (ours && !options.keep) await down();
+    if (bed !== undefined && bed.started.length > 0 && !options.keep) await down();
     else await sweepPrivate();
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -100,7 +100,7 @@ async function main(): Promise<number> {
   }
   const missing: string[] = [];
   try {
-    ours = await startBed(options);
+    bed = await startBed(options);
     for (const name of options.require) {
       if (leg(name) === undefined) missing.push(`${name}: ${missingReason(name)}`);
     }
@@ -122,13 +122,18 @@ async function main(): Promise<number> {
   } finally {
     await stop();
   }
-  return report(results, missing);
+  return report(results, bed?.missing ?? {}, missing);
 }
 
-function report(results: readonly FileResult[], missing: readonly string[]): number {
+function report(
+  results: readonly FileResult[],
+  absent: Readonly<Record<string, string>>,
+  missing: readonly string[],
+): number {
   for (const result of results) for (const line of failureLines(result)) console.log(line);
   console.log();
   for (const line of skippedLines(results)) console.log(line);
+  for (const [name, reason] of Object.entries(absent)) console.log(`Missing leg ${name}: ${reason}`);
   for (const line of missing) console.log(`FAILED: a required leg is missing: ${line}`);
   const counts = countsOf(results);
   const failed = counts.failed + missing.length;
