@@ -5,6 +5,14 @@
  * @module
  */
 export { createEnvelope, type EnvelopeDefaults, toEnvelope, withCause } from "./codec_create.ts";
-export { fromInspected, isEnvelope, textOf, type WireData, wireDataOf, withData } from "./codec_envelope.ts";
+export {
+  freshEnvelope,
+  fromInspected,
+  isEnvelope,
+  textOf,
+  type WireData,
+  wireDataOf,
+  withData,
+} from "./codec_envelope.ts";
 export { decodeEnvelope, inspect, type ReadLimits } from "./codec_inspect.ts";
 export type { Inspected } from "./codec_canonical.ts";

@@ -148,6 +148,15 @@ export function wireDataOf(envelope: Envelope): WireData | undefined {
 }
 
 /**
+ * The same envelope with its data unread, so that nobody sees what an earlier reader did to it. Checks and parses nothing.
+ *
+ * @throws EnvelopeInvalidError for an object that only looks like an envelope.
+ */
+export function freshEnvelope(envelope: Envelope): Envelope {
+  return WireEnvelope.withData(own(envelope), UNREAD);
+}
+
+/**
  * The same envelope with other `data` to read, such as the output of a schema. Its text stays what it was.
  *
  * @throws EnvelopeInvalidError for an object that only looks like an envelope.

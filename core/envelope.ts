@@ -29,7 +29,8 @@ export interface Envelope<K extends string = string, D = unknown> {
   readonly extensions: Readonly<Record<string, Scalar>>;
   /**
    * The payload, parsed on first access and anew for each attempt. `undefined` = none, `null` = a null payload, a
-   * `Uint8Array` = it travelled as `data_base64`.
+   * `Uint8Array` = it travelled as `data_base64`. Numbers are JavaScript's, so integers beyond 2^53 lose digits here; the
+   * text that is relayed, recorded and replayed keeps every digit.
    */
   readonly data: D;
 }

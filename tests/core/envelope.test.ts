@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import {
   createEnvelope,
+  freshEnvelope,
   fromInspected,
   isEnvelope,
   textOf,
@@ -411,6 +412,18 @@ test("withData: shows other data and keeps the text", () => {
   assert.equal(textOf(shown), textOf(envelope));
   assert.equal(shown.subject, "o-1");
   assert.equal(withData(envelope, undefined).data, undefined);
+});
+
+test("freshEnvelope: has the same text and attributes, and data that nobody touched (CE-18)", () => {
+  for (const data of [{ total: 1 }, undefined, null, Uint8Array.of(1)]) {
+    const envelope = make({ subject: "o-1", data, extensions: { tenant: "x" } });
+    const before = freshEnvelope(envelope);
+    if (data !== undefined && data !== null) Object.assign(envelope.data as object, { 0: 9, total: 2 });
+    const fresh = freshEnvelope(envelope);
+    assert.deepEqual(fresh.data, data);
+    assert.deepEqual(fresh, before);
+    assert.equal(textOf(fresh), textOf(envelope));
+  }
 });
 
 test("withCause: stamps cause, correlation and trace unless given", () => {
