@@ -1,0 +1,322 @@
+import type { BrokerOptions } from "./broker_options.ts";
+import { type Clock, systemClock, withDeadline } from "./clock.ts";
+import { createEnvelope, isEnvelope, textOf } from "./codec.ts";
+import type {
+  AckOptions,
+  BrokerAdapter,
+  Capabilities,
+  CloseOptions,
+  Delivery,
+  DrainReport,
+  HealthReport,
+  NackOptions,
+  SettleOutcome,
+  SubscribeOptions,
+  UndecodableSink,
+} from "./contract.ts";
+import { HeldDelivery } from "./delivery.ts";
+import { sha256Hex } from "./digest.ts";
+import type { Envelope, EnvelopeInit } from "./envelope.ts";
+import {
+  BrokerUnavailableError,
+  type EdaError,
+  InvalidOptionError,
+  OutcomeUnknownError,
+  PublishBatchError,
+} from "./errors.ts";
+import { Health } from "./health.ts";
+import { createIdSource } from "./ids.ts";
+import type { LinkFactory } from "./link.ts";
+import { type Logger, resolveLogger } from "./logger.ts";
+import { checkRange } from "./options.ts";
+import { PublishQueue } from "./publish_queue.ts";
+import { createSchemaGate, type SchemaGate } from "./schema.ts";
+import { closed, SessionClient } from "./session_client.ts";
+import type { ToHost } from "./session/messages.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import type { AnyTopics, EnvelopeOf, InitOf, TopicName, Topics } from "./topics.ts";
+import { UndecodableRecorder } from "./undecodable.ts";
+
+/** What an adapter says of itself when it builds a broker. */
+export interface BrokerSetup {
+  readonly isolation: "worker" | "inline";
+  /** Until the transport tells; then its own. */
+  readonly capabilities: Capabilities;
+  /** Whether `subscribe` may go without a group. */
+  readonly groupOptional: boolean;
+  readonly link: LinkFactory;
+}
+
+/** The broker object behind every adapter: the contract over a link. Adapters extend it with their options. */
+export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<T> {
+  readonly topics: T;
+  readonly group: string | undefined;
+  readonly source: string | undefined;
+  readonly #prefetch: number;
+  readonly #maxBytes: number;
+  readonly #callTimeoutMs: number;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #setup: BrokerSetup;
+  readonly #gate: SchemaGate | undefined;
+  readonly #nextId: () => string;
+  readonly #health: Health;
+  readonly #recorder: UndecodableRecorder;
+  readonly #client: SessionClient;
+  readonly #queue: PublishQueue;
+  readonly #subscriptions: Subscriptions;
+  #capabilities: Capabilities;
+  #checking: Promise<unknown> | undefined;
+  #closing: Promise<DrainReport> | undefined;
+
+  protected constructor(options: BrokerOptions<T>, setup: BrokerSetup) {
+    const clock = this.#clock = options.clock ?? systemClock;
+    this.#setup = setup;
+    this.topics = (options.topics ?? {}) as T;
+    this.group = options.group;
+    this.source = options.source;
+    this.#maxBytes = options.maxBytes ?? 1_048_576;
+    this.#callTimeoutMs = options.callTimeoutMs ?? 10_000;
+    this.#capabilities = setup.capabilities;
+    this.#prefetch = options.prefetch ?? (setup.capabilities.ordering === "none" ? 64 : 256);
+    this.#logger = resolveLogger(options.logger);
+    this.#gate = options.topics === undefined ? undefined : createSchemaGate(options.topics);
+    this.#nextId = createIdSource(clock);
+    const { onDisconnect, onReconnect, onSettleError } = options;
+    this.#health = new Health(clock, this.#logger, { onDisconnect, onReconnect }, setup.isolation);
+    this.#recorder = new UndecodableRecorder(this.#logger, this.#health, options);
+    this.#client = new SessionClient(setup.link, {
+      receive: (message) => this.#receive(message),
+      down: (error) => this.#down(error),
+      up: () => this.#subscriptions.up(),
+    });
+    this.#queue = new PublishQueue(clock, () => this.#client.calls.next(), (message) => this.#client.post(message));
+    this.#subscriptions = new Subscriptions({
+      clock,
+      client: this.#client,
+      settleFailed: (topic, group, count, why) => {
+        this.#health.count("settle-errors", count);
+        this.#logger.warn("settles did not take effect; their messages come again", { topic, group, count, why });
+        this.#tell("onSettleError", () => onSettleError?.({ topic, group, count, why }));
+      },
+      dropped: (topic, reason) => this.#logger.info("delivery dropped", { topic, reason }),
+      connected: (capabilities) => this.#capabilities = capabilities,
+      validate: (topic, delivery) => this.#validate(topic, delivery),
+      record: (subscription, delivery, error) => this.#record(subscription.group, delivery, error),
+    });
+  }
+
+  async connect(): Promise<void> {
+    if (this.#closing !== undefined) throw closed();
+    this.#capabilities = await this.#client.call((call) => ({ k: "connect", call })) as Capabilities;
+  }
+
+  publish<N extends TopicName<T>>(topic: N, message: InitOf<T, N> | Envelope): Promise<EnvelopeOf<T, N>> {
+    try {
+      if (this.#closing !== undefined) throw closed();
+      const envelope = this.#envelope(topic, message);
+      const checking = this.#gate?.outgoing(topic, envelope);
+      if (checking === undefined && this.#checking === undefined && this.#client.isUp) {
+        return this.#queue.publish(topic, envelope) as Promise<EnvelopeOf<T, N>>;
+      }
+      return this.#afterChecks(checking).then(() => this.#queue.publish(topic, envelope)) as Promise<EnvelopeOf<T, N>>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Publishes wait for schemas that answer late in the order they were called, so that order per subject stands. */
+  async #afterChecks(checking: Promise<void> | undefined): Promise<void> {
+    const before = this.#checking;
+    const mine = Promise.allSettled([before, checking]).then(() => {
+      if (this.#checking === mine) this.#checking = undefined;
+    });
+    this.#checking = mine;
+    await mine;
+    await checking;
+    await this.#client.start();
+  }
+
+  async publishAll<N extends TopicName<T>>(
+    topic: N,
+    messages: readonly (InitOf<T, N> | Envelope)[],
+  ): Promise<readonly EnvelopeOf<T, N>[]> {
+    if (this.#closing !== undefined) throw closed();
+    if (messages.length === 0) return [];
+    const envelopes = messages.map((message) => this.#envelope(topic, message));
+    const checks = envelopes.map((envelope) => this.#gate?.outgoing(topic, envelope)).filter((check) =>
+      check !== undefined
+    );
+    await this.#afterChecks(checks.length === 0 ? undefined : Promise.all(checks).then(() => {}));
+    const outcomes = await this.#queue.publishAll(topic, envelopes);
+    if (outcomes.some((outcome) => !outcome.ok)) throw new PublishBatchError(outcomes);
+    return envelopes as unknown as readonly EnvelopeOf<T, N>[];
+  }
+
+  #envelope(topic: string, message: EnvelopeInit | Envelope): Envelope {
+    checkName("topic", topic);
+    if (isEnvelope(message)) return message;
+    const defaults = {
+      now: () => this.#clock.now(),
+      nextId: this.#nextId,
+      ...(this.source === undefined ? {} : { source: this.source }),
+    };
+    return createEnvelope(message, defaults, this.#maxBytes);
+  }
+
+  subscribe<N extends TopicName<T>>(
+    topic: N,
+    options: SubscribeOptions = {},
+  ): AsyncIterableIterator<Delivery<EnvelopeOf<T, N>>> {
+    if (this.#closing !== undefined) throw closed();
+    checkName("topic", topic);
+    const group = options.group ?? this.group;
+    if (group === undefined && !this.#setup.groupOptional) {
+      throw new InvalidOptionError(
+        "group is missing: name the consumer group in the broker's options or in subscribe(topic, { group }); " +
+          "members of one group share the messages of a topic",
+      );
+    }
+    if (group !== undefined) checkName("group", group);
+    const prefetch = checkRange("prefetch", options.prefetch ?? this.#prefetch, 1, 10_000);
+    if (options.idleMs !== undefined) checkRange("idleMs", options.idleMs, 0, Number.MAX_SAFE_INTEGER);
+    const stream = this.#subscriptions.open(topic, group ?? "", prefetch, options);
+    return stream as unknown as AsyncIterableIterator<Delivery<EnvelopeOf<T, N>>>;
+  }
+
+  ack(delivery: Delivery, options?: AckOptions): Promise<SettleOutcome> {
+    return mine(delivery).ack(options);
+  }
+
+  nack(delivery: Delivery, options: NackOptions = {}): Promise<SettleOutcome> {
+    return options.requeue === false ? mine(delivery).drop("nack", options) : mine(delivery).retry(options);
+  }
+
+  get healthy(): boolean {
+    return this.#health.healthy;
+  }
+
+  health(): HealthReport {
+    return this.#health.report(this.#subscriptions.health());
+  }
+
+  get capabilities(): Capabilities {
+    return this.#capabilities;
+  }
+
+  recordUndecodableTo(sink: UndecodableSink): void {
+    this.#recorder.use(sink);
+  }
+
+  #receive(message: ToHost): void {
+    switch (message.k) {
+      case "published":
+        return this.#queue.published(message);
+      case "health":
+        return message.ok ? this.#health.up() : this.#health.down(message.error as EdaError);
+      case "signal":
+        this.#health.count(message.name);
+        return this.#logger.warn(message.name, { topic: message.topic, ...message.details });
+      case "undecodable":
+        return void this.#undecodable(message);
+      case "beat":
+      case "answer":
+        return;
+      default:
+        return this.#subscriptions.receive(message);
+    }
+  }
+
+  async #undecodable(message: Extract<ToHost, { k: "undecodable" }>): Promise<void> {
+    const { sub, id, bytes, sha256, attempt, body } = message;
+    const subscription = this.#subscriptions.find(sub);
+    if (subscription === undefined) return;
+    const { topic, group } = subscription;
+    const error = message.error as EdaError;
+    const record = { topic, group, bytes, sha256, error, attempt, ...(body === undefined ? {} : { body }) };
+    const ok = await this.#recorder.record(record);
+    this.#client.post({ k: "recorded", sub, id, ok });
+  }
+
+  #validate(topic: string, delivery: HeldDelivery): undefined | Promise<void> {
+    const checked = this.#gate?.incoming(topic, delivery.envelope);
+    return checked?.then((envelope) => delivery.replaceEnvelope(envelope));
+  }
+
+  #record(group: string, delivery: HeldDelivery, error: EdaError): Promise<boolean> {
+    const body = new TextEncoder().encode(textOf(delivery.envelope));
+    const { topic, attempt } = delivery;
+    return this.#recorder.record({
+      topic,
+      group,
+      bytes: body.byteLength,
+      sha256: sha256Hex(body),
+      error,
+      attempt,
+      body,
+    });
+  }
+
+  #down(error: EdaError): void {
+    const unknown = new OutcomeUnknownError("the worker died before the broker's answer", { cause: error });
+    this.#queue.fail(unknown, new BrokerUnavailableError("not sent: the worker died", { cause: error }));
+    this.#client.calls.fail(error);
+    this.#subscriptions.down("the worker died");
+    this.#health.count("worker-restarts");
+    this.#health.down(error);
+  }
+
+  #tell(name: string, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#logger.error(`${name} threw`, { error: error instanceof Error ? error.name : typeof error });
+    }
+  }
+
+  close(options: CloseOptions = {}): Promise<DrainReport> {
+    this.#closing ??= this.#shutDown(options.drainMs ?? 10_000);
+    return this.#closing;
+  }
+
+  async #shutDown(drainMs: number): Promise<DrainReport> {
+    let report: Omit<DrainReport, "terminated"> = { released: 0, unconfirmed: 0 };
+    let terminated = false;
+    if (this.#client.started) {
+      this.#queue.flush();
+      this.#subscriptions.flush();
+      await this.#queue.quiet(drainMs);
+      this.#subscriptions.end();
+      if (this.#client.isUp) {
+        const late = (): Error => new BrokerUnavailableError("close did not settle within its deadline");
+        const answer = this.#client.call((call) => ({ k: "close", call, drainMs }));
+        const limit = drainMs + 2 * this.#callTimeoutMs;
+        report = await withDeadline(this.#clock, limit, answer, late).catch(() => report) as typeof report;
+      }
+      terminated = await this.#client.end(2_000);
+    } else {
+      this.#client.refuse();
+      this.#subscriptions.end();
+    }
+    this.#queue.fail(new OutcomeUnknownError("the broker was closed before the answer"), closed());
+    this.#health.close();
+    return { ...report, terminated };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function mine(delivery: Delivery): HeldDelivery {
+  if (delivery instanceof HeldDelivery) return delivery;
+  throw new InvalidOptionError("delivery is not one that this library handed out");
+}
+
+/** Names travel into keys and subjects of brokers: no control characters, not empty, at most 200 characters. */
+function checkName(what: string, name: string): void {
+  // deno-lint-ignore no-control-regex
+  if (typeof name !== "string" || name === "" || name.length > 200 || /[\x00-\x1f\x7f]/.test(name)) {
+    throw new InvalidOptionError(`${what} must be a text of 1 to 200 characters without control characters`);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Timer } from "../clock.ts";
+import type { Entry, Pump, PumpContext } from "./pump.ts";
+
+/**
+ * Keeps the leases of messages that have one of their own: every third of the window, those past a third of it are extended.
+ * What the broker says is no longer ours, or could not be extended in time, is lost. Partition leases are the transport's.
+ */
+export class LeaseKeeper {
+  readonly #context: PumpContext;
+  readonly #pump: Pump;
+  readonly #entries: Map<number, Entry>;
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(context: PumpContext, pump: Pump, entries: Map<number, Entry>) {
+    this.#context = context;
+    this.#pump = pump;
+    this.#entries = entries;
+  }
+
+  /** Looks after what is held from now on, if any of it has a lease of its own. */
+  watch(): void {
+    if (this.#timer !== undefined || this.#stopped) return;
+    let window = Infinity;
+    for (const entry of this.#entries.values()) {
+      if (entry.leaseMs > 0) window = Math.min(window, entry.leaseMs);
+    }
+    if (window === Infinity) return;
+    this.#timer = this.#context.clock.timer(Math.max(5, window / 6), () => {
+      this.#timer = undefined;
+      void this.#round();
+    });
+  }
+
+  async #round(): Promise<void> {
+    const { clock, transport, connection, callTimeoutMs } = this.#context;
+    const now = clock.monotonic();
+    const held = [...this.#entries.values()].filter((entry) => entry.leaseMs > 0);
+    this.#pump.lose(held.filter((entry) => now > entry.leaseUntil), "the lease ran out");
+    const due = held.filter((entry) => now <= entry.leaseUntil && entry.leaseUntil - now < entry.leaseMs * 2 / 3);
+    if (due.length > 0 && transport.extend !== undefined) {
+      try {
+        const shortest = due.reduce((least, entry) => Math.min(least, entry.leaseMs), Infinity);
+        let sentAt = now;
+        const outcomes = await connection.call("extend", Math.min(callTimeoutMs, shortest / 2), () => {
+          sentAt = clock.monotonic();
+          return transport.extend!(this.#pump.topic, this.#pump.group, due.map((entry) => entry.native));
+        });
+        const lost: Entry[] = [];
+        due.forEach((entry, at) => {
+          if (outcomes[at] === "stale") lost.push(entry);
+          else entry.leaseUntil = sentAt + entry.leaseMs;
+        });
+        this.#pump.lose(lost.filter((entry) => this.#entries.has(entry.id)), "the broker gave it to another consumer");
+      } catch {
+        // The connection knows; what is not extended in time is lost in a later round.
+      }
+    }
+    this.watch();
+  }
+
+  /** Ends the timer. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}

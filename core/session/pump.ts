@@ -1,0 +1,335 @@
+import type { Clock, Timer } from "../clock.ts";
+import { EnvelopeCorruptError, isEdaError } from "../errors.ts";
+import { inspect } from "../codec.ts";
+import type { Native, Raw, Transport } from "../transport.ts";
+import type { Connection } from "./connection.ts";
+import { LeaseKeeper } from "./lease_keeper.ts";
+import { forEachId, type Ranges, rangesOf, type ToHost } from "./messages.ts";
+import { Settler } from "./settler.ts";
+import { Undecodables } from "./undecodables.ts";
+
+/** One unsettled message held for the host. */
+export interface Entry {
+  readonly id: number;
+  readonly native: Native;
+  readonly partition: number;
+  readonly deliveries: number;
+  /** Monotonic ms; `Infinity` where the partition's lease is the message's. */
+  leaseUntil: number;
+  readonly leaseMs: number;
+}
+
+/** What a pump needs of its session. */
+export interface PumpContext {
+  readonly transport: Transport;
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly maxBytes: number;
+  readonly callTimeoutMs: number;
+  readonly waitMs: number;
+  readonly keepCorruptBodies: boolean;
+  post(message: ToHost): void;
+}
+
+/**
+ * Keeps one subscription (topic + group) supplied: fetches while there is credit, reads the envelopes, holds the natives,
+ * and passes settles on.
+ *
+ * Credit: unsettled messages + what reads in flight may bring never exceed `prefetch`. A read starts when a quarter of the
+ * window is free. One read waits for messages; while the topic has more than a read takes, a second one is in flight.
+ */
+export class Pump {
+  readonly sub: number;
+  readonly topic: string;
+  readonly group: string;
+  readonly #context: PumpContext;
+  readonly #prefetch: number;
+  readonly #quarter: number;
+  readonly #entries = new Map<number, Entry>();
+  readonly #partitions = new Map<number, number>();
+  readonly #leases: LeaseKeeper;
+  readonly #settler: Settler;
+  readonly #undecodables: Undecodables;
+  readonly #probes: number[] = [];
+  #nextId = 0;
+  #reserved = 0;
+  #reads = 0;
+  #backlog = false;
+  #stopped = false;
+  #waiting: AbortController | undefined;
+  #retry: Timer | undefined;
+  #failing = false;
+
+  constructor(context: PumpContext, sub: number, topic: string, group: string, prefetch: number) {
+    this.sub = sub;
+    this.topic = topic;
+    this.group = group;
+    this.#context = context;
+    this.#prefetch = prefetch;
+    this.#quarter = Math.max(1, Math.ceil(prefetch / 4));
+    this.#leases = new LeaseKeeper(context, this, this.#entries);
+    this.#settler = new Settler(context, this);
+    this.#undecodables = new Undecodables(context, this);
+  }
+
+  /** Unsettled messages, settles on their way back included where the broker may still count them. */
+  get unsettled(): number {
+    return this.#entries.size + this.#settler.unconfirmed + this.#undecodables.size;
+  }
+
+  /** Settles that the broker has not confirmed yet. */
+  get unconfirmed(): number {
+    return this.#settler.inFlight;
+  }
+
+  /** Starts fetching. */
+  start(): void {
+    this.#pull();
+  }
+
+  /** Answers `call` once a read that starts now brought nothing, or failed. */
+  probe(call: number): void {
+    this.#probes.push(call);
+    this.#waiting?.abort();
+    this.#pull();
+  }
+
+  #pull(): void {
+    if (this.#stopped || this.#retry !== undefined) return;
+    for (;;) {
+      const free = this.#prefetch - this.unsettled - this.#reserved;
+      const probing = this.#probes.length > 0;
+      if (this.#reads === 0) {
+        if (free < 1 && probing) return this.#answerProbes();
+        if (free < this.#quarter && !(probing && free > 0)) return;
+      } else if (this.#reads > 1 || !this.#backlog || free < this.#quarter) {
+        return;
+      }
+      const max = this.#backlog ? Math.min(free, Math.max(this.#quarter, this.#prefetch >> 1)) : free;
+      void this.#read(max, this.#reads === 0 && !probing ? this.#context.waitMs : 0);
+    }
+  }
+
+  async #read(max: number, waitMs: number): Promise<void> {
+    const { transport, connection, callTimeoutMs } = this.#context;
+    const abort = new AbortController();
+    const probes = this.#probes.length;
+    this.#reads++;
+    this.#reserved += max;
+    if (waitMs > 0) this.#waiting = abort;
+    let raws: readonly Raw[] = [];
+    let sentAt = 0;
+    let failure: unknown;
+    try {
+      raws = await connection.call("fetch", waitMs + callTimeoutMs, () => {
+        sentAt = this.#context.clock.monotonic();
+        return transport.fetch(this.topic, { group: this.group, max, waitMs, signal: abort.signal });
+      });
+    } catch (error) {
+      failure = error;
+    }
+    this.#reads--;
+    this.#reserved -= max;
+    if (this.#stopped) this.#settler.wake();
+    if (this.#waiting === abort) this.#waiting = undefined;
+    if (failure !== undefined) return this.#failed(failure);
+    if (this.#failing) {
+      this.#failing = false;
+      this.#context.post({ k: "topic", sub: this.sub, state: "active" });
+    }
+    this.#backlog = raws.length >= max;
+    if (raws.length > 0) this.#accept(raws, sentAt);
+    else if (probes > 0) this.#answerProbes(undefined, probes);
+    this.#pull();
+  }
+
+  #failed(error: unknown): void {
+    this.#backlog = false;
+    this.#answerProbes(error);
+    if (this.#stopped) return;
+    if (!this.#failing) {
+      this.#failing = true;
+      this.#context.post({ k: "topic", sub: this.sub, state: "failing" });
+    }
+    this.later();
+  }
+
+  /** Pulls again after the connection's backoff. */
+  later(): void {
+    if (this.#stopped || this.#retry !== undefined) return;
+    this.#retry = this.#context.clock.timer(Math.max(20, this.#context.connection.retryInMs), () => {
+      this.#retry = undefined;
+      this.#settler.retry();
+      this.#pull();
+    });
+  }
+
+  #answerProbes(error?: unknown, count: number = this.#probes.length): void {
+    for (const call of this.#probes.splice(0, count)) {
+      this.#context.post({ k: "answer", call, ...(error === undefined ? {} : { error }) });
+    }
+  }
+
+  #accept(raws: readonly Raw[], sentAt: number): void {
+    const texts: string[] = [];
+    const dataAt: number[] = [];
+    const attempts: number[] = [];
+    const gone: Entry[] = [];
+    const base = this.#nextId;
+    let counted = false;
+    for (const raw of raws) {
+      if (raw.body === null) {
+        gone.push(this.#entry(-1, raw, sentAt));
+        continue;
+      }
+      try {
+        const found = inspect(raw.body, { maxBytes: this.#context.maxBytes });
+        const entry = this.#entry(this.#nextId++, raw, sentAt);
+        this.#entries.set(entry.id, entry);
+        texts.push(found.text);
+        dataAt.push(found.binary ? -found.dataAt - 2 : found.dataAt);
+        attempts.push(entry.deliveries);
+        counted ||= entry.deliveries > 0;
+      } catch (error) {
+        const reason = isEdaError(error)
+          ? error
+          : new EnvelopeCorruptError("not-json", "the message could not be read", { cause: error });
+        this.#undecodables.add(this.#entry(-1, raw, sentAt), raw.body, reason);
+      }
+    }
+    if (texts.length > 0) {
+      this.#context.post({ k: "deliver", sub: this.sub, base, texts, dataAt, ...(counted ? { attempts } : {}) });
+      this.#leases.watch();
+    }
+    if (gone.length > 0) {
+      this.#context.post({
+        k: "signal",
+        name: "missing-payload",
+        topic: this.topic,
+        details: { count: gone.length },
+      });
+      void this.#settler.settle("ack", gone);
+    }
+  }
+
+  #entry(id: number, raw: Raw, sentAt: number): Entry {
+    return {
+      id,
+      native: raw.native,
+      partition: raw.partition,
+      deliveries: toCount(raw.deliveries),
+      leaseUntil: raw.leaseMs === undefined ? Infinity : sentAt + raw.leaseMs,
+      leaseMs: raw.leaseMs ?? 0,
+    };
+  }
+
+  /** Passes settles on; `call` asks for the broker's answer. */
+  settle(acks: Ranges | undefined, drops: Ranges | undefined, call: number | undefined): void {
+    for (const [kind, ranges] of [["ack", acks], ["drop", drops]] as const) {
+      if (ranges === undefined) continue;
+      const good: Entry[] = [];
+      const late: number[] = [];
+      forEachId(ranges, (id) => {
+        const entry = this.#entries.get(id);
+        if (entry === undefined) return void (call === undefined ? 0 : late.push(id));
+        this.#entries.delete(id);
+        if (this.expired(entry)) late.push(id);
+        else good.push(entry);
+      });
+      if (late.length > 0) this.settleFailed(late, "the lease had run out", call);
+      if (good.length > 0) void this.#settler.settle(kind, good, call);
+    }
+    this.#pull();
+  }
+
+  /** Tells the host of settles that did not take effect. */
+  settleFailed(ids: readonly number[], why: string, call?: number): void {
+    if (call !== undefined) this.#context.post({ k: "answer", call, value: "stale" });
+    const ranges = rangesOf(ids.filter((id) => id >= 0));
+    if (ranges.length > 0) this.#context.post({ k: "settle-failed", sub: this.sub, ids: ranges, why });
+  }
+
+  /** The host recorded an undecodable message, or could not. */
+  recorded(id: number, ok: boolean): void {
+    const entry = this.#undecodables.recorded(id, ok);
+    if (entry !== undefined) void this.#settler.settle("drop", [entry]);
+    this.#pull();
+  }
+
+  /** Room may have opened. */
+  settled(): void {
+    this.#pull();
+  }
+
+  /** Whether our hold on a message ran out. */
+  expired(entry: Entry): boolean {
+    const now = this.#context.clock.monotonic();
+    return now > entry.leaseUntil || now > (this.#partitions.get(entry.partition) ?? Infinity);
+  }
+
+  /** The same by id, for a host on the same thread; an id we no longer hold has expired. */
+  expiredId(id: number): boolean {
+    const entry = this.#entries.get(id);
+    return entry === undefined || this.expired(entry);
+  }
+
+  /** The transport owns a partition until then. */
+  owned(partition: number, leaseUntil: number): void {
+    this.#partitions.set(partition, leaseUntil);
+  }
+
+  /** A partition was taken from us. */
+  revoked(partition: number, why: string): void {
+    this.#partitions.delete(partition);
+    this.lose([...this.#entries.values()].filter((entry) => entry.partition === partition), why);
+    this.#settler.revoked(partition, why);
+    this.#undecodables.forget((entry) => entry.partition === partition);
+    this.#pull();
+  }
+
+  /** The transport lost these natives. */
+  lostNatives(natives: readonly Native[], why: string): void {
+    const gone = new Set(natives);
+    this.lose([...this.#entries.values()].filter((entry) => gone.has(entry.native)), why);
+    this.#undecodables.forget((entry) => gone.has(entry.native));
+    this.#pull();
+  }
+
+  /** These entries are no longer ours. */
+  lose(entries: readonly Entry[], why: string): void {
+    if (entries.length === 0) return;
+    for (const entry of entries) this.#entries.delete(entry.id);
+    this.#context.post({ k: "lost", sub: this.sub, ids: rangesOf(entries.map((entry) => entry.id)), why });
+  }
+
+  /** Stops fetching; ends the wait in flight. */
+  stop(): void {
+    this.#stopped = true;
+    this.#waiting?.abort();
+    this.#retry?.cancel();
+    this.#retry = undefined;
+    this.#leases.stop();
+    this.#undecodables.stop();
+    this.#answerProbes();
+  }
+
+  /** Resolves when no settle is on its way and no read is in flight, or after `ms`. */
+  async quiet(ms: number): Promise<void> {
+    await this.#settler.flushed(ms, () => this.#reads === 0);
+  }
+
+  /** Forgets everything held; answers the natives to give back. */
+  surrender(why: string): readonly Native[] {
+    const held = [...this.#entries.values()];
+    const natives = [...held.map((entry) => entry.native), ...this.#undecodables.natives()];
+    this.lose(held, why);
+    this.#undecodables.forget(() => true);
+    return natives;
+  }
+}
+
+/** A broker's count as a whole number; anything else reads as 0, so that one odd count loses no message. */
+function toCount(value: unknown): number {
+  const count = typeof value === "boolean" ? Number(value) : Math.floor(Number(value));
+  return Number.isFinite(count) && count > 0 ? count : 0;
+}

@@ -1,0 +1,106 @@
+import {
+  BrokerUnavailableError,
+  type EdaError,
+  isEdaError,
+  OutcomeUnknownError,
+  PublishRefusedError,
+} from "../errors.ts";
+import type { Outgoing, SendOutcome, Transport } from "../transport.ts";
+import type { Connection } from "./connection.ts";
+import type { ToSession } from "./messages.ts";
+
+/** Messages of one `publishAll` handed to the broker in one call. */
+const CHUNK = 256;
+
+type Publish = Extract<ToSession, { k: "publish" }>;
+
+/**
+ * Publishes what the host sends. Messages of one frame go in order; of a chained frame, a subject ends at its first failure
+ * and its later messages are refused unsent.
+ */
+export class Sender {
+  readonly #transport: Transport;
+  readonly #connection: Connection;
+  readonly #timeoutMs: number;
+
+  constructor(transport: Transport, connection: Connection, timeoutMs: number) {
+    this.#transport = transport;
+    this.#connection = connection;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Sends one frame; answers pairs of index and error, `undefined` when all were confirmed. */
+  async publish(frame: Publish): Promise<readonly (readonly [number, EdaError])[] | undefined> {
+    const total = frame.bodies.length;
+    if (!frame.chained || total <= CHUNK) {
+      const outcomes = await this.#send(frame, range(0, total));
+      return collect(outcomes, (at) => at);
+    }
+    const errors: (readonly [number, EdaError])[] = [];
+    const ended = new Map<string, EdaError>();
+    for (let from = 0; from < total; from += CHUNK) {
+      const indexes = range(from, Math.min(total, from + CHUNK)).filter((at) => {
+        const subject = frame.subjects[at];
+        const first = subject === undefined ? undefined : ended.get(subject);
+        if (first !== undefined) errors.push([at, unsent(first)]);
+        return first === undefined;
+      });
+      const outcomes = await this.#send(frame, indexes);
+      for (const [at, error] of collect(outcomes, (n) => indexes[n]!) ?? []) {
+        errors.push([at, error]);
+        const subject = frame.subjects[at];
+        if (subject !== undefined && !ended.has(subject)) ended.set(subject, error);
+      }
+    }
+    return errors.length === 0 ? undefined : errors.sort((a, b) => a[0] - b[0]);
+  }
+
+  async #send(frame: Publish, indexes: readonly number[]): Promise<readonly SendOutcome[]> {
+    if (indexes.length === 0) return [];
+    const messages = indexes.map((at): Outgoing => ({
+      body: frame.bodies[at]!,
+      ...(frame.subjects[at] === undefined ? {} : { subject: frame.subjects[at] }),
+      ...(frame.replay === undefined ? {} : { replay: frame.replay }),
+    }));
+    try {
+      return await this.#connection.call(
+        "publish",
+        this.#timeoutMs,
+        () => this.#transport.send(frame.topic, messages),
+        (sent) => sent.find((outcome) => isEdaError(outcome) && outcome.retriable),
+      );
+    } catch (cause) {
+      const error = isEdaError(cause) && cause.details["deadline"] === true
+        ? new OutcomeUnknownError("publish was not confirmed within publishTimeoutMs; the broker may have it", {
+          cause,
+        })
+        : cause as Error;
+      return indexes.map(() => error);
+    }
+  }
+}
+
+function range(from: number, to: number): number[] {
+  const out: number[] = [];
+  for (let at = from; at < to; at++) out.push(at);
+  return out;
+}
+
+/** For a message behind the first failure of its subject: it never left. */
+function unsent(first: EdaError): EdaError {
+  const text = "not sent: an earlier message of its subject failed in the same publishAll";
+  const options = { cause: first, details: { unsent: true } };
+  return first.retriable ? new BrokerUnavailableError(text, options) : new PublishRefusedError(text, options);
+}
+
+function collect(
+  outcomes: readonly SendOutcome[],
+  indexOf: (at: number) => number,
+): (readonly [number, EdaError])[] | undefined {
+  let errors: (readonly [number, EdaError])[] | undefined;
+  outcomes.forEach((outcome, at) => {
+    if (outcome === undefined) return;
+    (errors ??= []).push([indexOf(at), outcome as EdaError]);
+  });
+  return errors;
+}

@@ -1,0 +1,250 @@
+import { type Clock, withDeadline } from "../clock.ts";
+import { BrokerUnavailableError, ClosedError, type EdaError, InvalidOptionError, isEdaError } from "../errors.ts";
+import type { Transport, TransportEvents } from "../transport.ts";
+import { Connection } from "./connection.ts";
+import type { ToHost, ToSession } from "./messages.ts";
+import { Pump, type PumpContext } from "./pump.ts";
+import { Sender } from "./sender.ts";
+import { StallWatch } from "./stall_watch.ts";
+
+/** Settings of a session; plain data, so that they can cross to a worker. */
+export interface SessionOptions {
+  readonly maxBytes: number;
+  readonly publishTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** Deadline of every other broker call. */
+  readonly callTimeoutMs: number;
+  /** Without a beat of the host for this long it is assumed hung; 0 = host and session share a thread, no watch. */
+  readonly maxStallMs: number;
+  /** How often the host beats. */
+  readonly beatMs: number;
+  readonly keepCorruptBodies: boolean;
+}
+
+/** Longest wait of one read. */
+const WAIT_MS = 2_000;
+
+/**
+ * Drives one transport for one broker object: connects, publishes, pumps subscriptions, keeps leases, settles, and tells the
+ * truth about it. Speaks {@link ToSession} and {@link ToHost}; knows no thread.
+ */
+export class Session {
+  readonly #transport: Transport;
+  readonly #clock: Clock;
+  readonly #options: SessionOptions;
+  readonly #post: (message: ToHost) => void;
+  readonly #connection: Connection;
+  readonly #sender: Sender;
+  readonly #context: PumpContext;
+  readonly #pumps = new Map<number, Pump>();
+  readonly #wanted = new Map<number, Extract<ToSession, { k: "subscribe" }>>();
+  readonly #stall: StallWatch;
+  #closing: Promise<void> | undefined;
+
+  constructor(transport: Transport, clock: Clock, options: SessionOptions, post: (message: ToHost) => void) {
+    this.#transport = transport;
+    this.#clock = clock;
+    this.#options = options;
+    this.#post = post;
+    this.#connection = new Connection(transport, this.#events(), clock, options.connectTimeoutMs, (ok, error) => {
+      post({ k: "health", ok, ...(error === undefined ? {} : { error }) });
+    });
+    this.#sender = new Sender(transport, this.#connection, options.publishTimeoutMs);
+    this.#context = {
+      transport,
+      connection: this.#connection,
+      clock,
+      maxBytes: options.maxBytes,
+      callTimeoutMs: options.callTimeoutMs,
+      waitMs: WAIT_MS,
+      keepCorruptBodies: options.keepCorruptBodies,
+      post,
+    };
+    this.#stall = new StallWatch(clock, options.beatMs, options.maxStallMs, {
+      stalled: () => void this.#stalled(),
+      resumed: () => this.#resumed(),
+    });
+  }
+
+  #events(): TransportEvents {
+    const find = (topic: string, group: string, use: (pump: Pump) => void): void => {
+      for (const pump of this.#pumps.values()) if (pump.topic === topic && pump.group === group) use(pump);
+    };
+    return {
+      owned: (topic, group, partition, _epoch, until) => find(topic, group, (pump) => pump.owned(partition, until)),
+      revoked: (topic, group, partition, why) => find(topic, group, (pump) => pump.revoked(partition, why)),
+      lost: (topic, group, natives, why) => find(topic, group, (pump) => pump.lostNatives(natives, why)),
+      topic: (topic, group, state) => find(topic, group, (pump) => this.#post({ k: "topic", sub: pump.sub, state })),
+      lag: (topic, group, count) => find(topic, group, (pump) => this.#post({ k: "lag", sub: pump.sub, count })),
+      signal: (name, topic, details) =>
+        this.#post({ k: "signal", name, topic, ...(details === undefined ? {} : { details }) }),
+    };
+  }
+
+  /** Takes one message of the host. Never throws. */
+  receive(message: ToSession): void {
+    this.#stall.alive();
+    switch (message.k) {
+      case "beat":
+        return this.#post({ k: "beat" });
+      case "settle":
+        return this.#settle(message);
+      case "recorded":
+        return this.#pumps.get(message.sub)?.recorded(message.id, message.ok);
+      case "publish":
+        return void this.#publish(message);
+      case "probe":
+        return this.#probe(message.call, message.sub);
+      case "connect":
+        return this.#answer(message.call, this.#connect());
+      case "subscribe":
+        return this.#answer(message.call, this.#subscribe(message));
+      case "unsubscribe":
+        return this.#answer(message.call, this.#unsubscribe(message.sub));
+      case "close":
+        return this.#answer(message.call, this.#close(message.drainMs));
+    }
+  }
+
+  #answer(call: number, work: Promise<unknown>): void {
+    work.then(
+      (value) => this.#post({ k: "answer", call, value }),
+      (error) => this.#post({ k: "answer", call, error }),
+    );
+  }
+
+  async #connect(): Promise<unknown> {
+    this.#mustBeOpen();
+    await this.#connection.ensure();
+    this.#connection.succeed();
+    return this.#transport.capabilities;
+  }
+
+  async #publish(message: Extract<ToSession, { k: "publish" }>): Promise<void> {
+    let errors: readonly (readonly [number, EdaError])[] | undefined;
+    if (this.#closing !== undefined) {
+      const error = closed();
+      errors = message.bodies.map((_, at) => [at, error] as const);
+    } else {
+      errors = await this.#sender.publish(message);
+    }
+    this.#post({ k: "published", call: message.call, ...(errors === undefined ? {} : { errors }) });
+  }
+
+  async #subscribe(message: Extract<ToSession, { k: "subscribe" }>): Promise<unknown> {
+    this.#mustBeOpen();
+    if (!this.#connection.everOpen) await this.#connection.ensure();
+    this.#mustBeOpen();
+    this.#wanted.set(message.sub, message);
+    this.#startPump(message);
+    return this.#transport.capabilities;
+  }
+
+  #startPump(message: Extract<ToSession, { k: "subscribe" }>): void {
+    const pump = new Pump(this.#context, message.sub, message.topic, message.group, message.prefetch);
+    this.#pumps.set(message.sub, pump);
+    this.#stall.watch(true);
+    pump.start();
+  }
+
+  async #unsubscribe(sub: number): Promise<{ released: number }> {
+    this.#wanted.delete(sub);
+    const pump = this.#pumps.get(sub);
+    if (pump === undefined) return { released: 0 };
+    await pump.quiet(this.#options.callTimeoutMs);
+    const released = await this.#leave(pump, "the subscription ended");
+    this.#stall.watch(this.#pumps.size > 0);
+    return { released };
+  }
+
+  /** Stops a pump and gives back what it holds. */
+  async #leave(pump: Pump, why: string): Promise<number> {
+    pump.stop();
+    await pump.quiet(Math.min(1_000, this.#options.callTimeoutMs));
+    this.#pumps.delete(pump.sub);
+    const natives = pump.surrender(why);
+    const { topic, group } = pump;
+    try {
+      if (natives.length > 0) {
+        await this.#deadline(this.#transport.release(topic, group, natives, 0), "giving back");
+      }
+      await this.#deadline(this.#transport.unsubscribe(topic, group), "leaving");
+    } catch (error) {
+      this.#connection.fail(error);
+    }
+    return natives.length;
+  }
+
+  #deadline<T>(work: Promise<T>, name: string): Promise<T> {
+    return withDeadline(
+      this.#clock,
+      this.#options.callTimeoutMs,
+      work,
+      () => new BrokerUnavailableError(`${name} did not settle within its deadline`),
+    );
+  }
+
+  #settle(message: Extract<ToSession, { k: "settle" }>): void {
+    const pump = this.#pumps.get(message.sub);
+    if (pump !== undefined) return pump.settle(message.acks, message.drops, message.call);
+    if (message.call !== undefined) this.#post({ k: "answer", call: message.call, value: "stale" });
+  }
+
+  #probe(call: number, sub: number): void {
+    const pump = this.#pumps.get(sub);
+    if (pump === undefined) this.#post({ k: "answer", call });
+    else pump.probe(call);
+  }
+
+  async #stalled(): Promise<void> {
+    for (const pump of [...this.#pumps.values()]) {
+      this.#post({ k: "topic", sub: pump.sub, state: "stalled" });
+      await this.#leave(pump, "the host did not beat");
+    }
+    if (!this.#stall.stalled) this.#resumed();
+  }
+
+  #resumed(): void {
+    for (const message of this.#wanted.values()) {
+      if (this.#pumps.has(message.sub) || this.#closing !== undefined) continue;
+      this.#post({ k: "topic", sub: message.sub, state: "active" });
+      this.#startPump(message);
+    }
+  }
+
+  async #close(drainMs: number): Promise<{ released: number; unconfirmed: number }> {
+    let report = { released: 0, unconfirmed: 0 };
+    this.#closing ??= (async () => {
+      this.#stall.watch(false);
+      const pumps = [...this.#pumps.values()];
+      for (const pump of pumps) pump.stop();
+      await Promise.all(pumps.map((pump) => pump.quiet(drainMs)));
+      const unconfirmed = pumps.reduce((sum, pump) => sum + pump.unconfirmed, 0);
+      const released = await Promise.all(pumps.map((pump) => this.#leave(pump, "the broker was closed")));
+      report = { released: released.reduce((sum, count) => sum + count, 0), unconfirmed };
+      this.#connection.close();
+      await this.#deadline(this.#transport.close(), "closing").catch(() => this.#transport.reset("closing"));
+    })();
+    await this.#closing;
+    return report;
+  }
+
+  /** Whether our hold on a delivery ran out; for a host on the same thread. */
+  expired(sub: number, id: number): boolean {
+    return this.#pumps.get(sub)?.expiredId(id) ?? true;
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closing !== undefined) throw closed();
+  }
+}
+
+function closed(): ClosedError {
+  return new ClosedError("the broker is closed; make a new one");
+}
+
+/** Turns whatever a transport factory threw into one of our errors. */
+export function asStartError(cause: unknown): EdaError {
+  if (isEdaError(cause)) return cause;
+  return new InvalidOptionError("the adapter could not be set up with these options; see cause", { cause });
+}

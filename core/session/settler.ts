@@ -1,0 +1,122 @@
+import { isEdaError } from "../errors.ts";
+import type { NativeOutcome } from "../transport.ts";
+import type { Entry, Pump, PumpContext } from "./pump.ts";
+
+interface Batch {
+  readonly kind: "ack" | "drop";
+  readonly entries: readonly Entry[];
+  readonly call: number | undefined;
+}
+
+/**
+ * Brings settles to the broker, a batch at a time and several on their way. One that fails because the broker is away is
+ * tried again while our hold lasts; then it is reported, and the message comes again.
+ */
+export class Settler {
+  readonly #context: PumpContext;
+  readonly #pump: Pump;
+  #failed: Batch[] = [];
+  #inFlight = 0;
+  #unconfirmed = 0;
+  #waiters: (() => void)[] = [];
+
+  constructor(context: PumpContext, pump: Pump) {
+    this.#context = context;
+    this.#pump = pump;
+  }
+
+  /** Settles that failed and wait for another try; they still count against the window. */
+  get unconfirmed(): number {
+    return this.#unconfirmed;
+  }
+
+  /** All settles the broker has not confirmed. */
+  get inFlight(): number {
+    return this.#inFlight + this.#unconfirmed;
+  }
+
+  /** Sends one batch. */
+  async settle(kind: "ack" | "drop", entries: readonly Entry[], call?: number): Promise<void> {
+    const { connection, transport, callTimeoutMs } = this.#context;
+    const batch: Batch = { kind, entries, call };
+    this.#inFlight += entries.length;
+    try {
+      const natives = entries.map((entry) => entry.native);
+      const outcomes = await connection.call(
+        kind,
+        callTimeoutMs,
+        () => transport[kind](this.#pump.topic, this.#pump.group, natives),
+      );
+      this.#inFlight -= entries.length;
+      this.#answer(batch, outcomes);
+    } catch (error) {
+      this.#inFlight -= entries.length;
+      if (isEdaError(error) && !error.retriable) {
+        this.#report(batch, `the broker refused it (${error.code})`);
+      } else {
+        this.#failed.push(batch);
+        this.#unconfirmed += entries.length;
+        this.#pump.later();
+      }
+    }
+    if (this.#inFlight + this.#unconfirmed === 0) this.wake();
+  }
+
+  #answer(batch: Batch, outcomes: readonly NativeOutcome[]): void {
+    const stale = batch.entries.filter((_, at) => outcomes[at] === "stale");
+    if (stale.length > 0) this.#report({ ...batch, entries: stale }, "it was no longer ours");
+    else if (batch.call !== undefined) this.#context.post({ k: "answer", call: batch.call, value: "settled" });
+  }
+
+  #report(batch: Batch, why: string): void {
+    this.#pump.settleFailed(batch.entries.map((entry) => entry.id), why, batch.call);
+  }
+
+  /** Tries the failed ones again, where our hold still stands. */
+  retry(): void {
+    const failed = this.#failed;
+    this.#failed = [];
+    for (const batch of failed) {
+      this.#unconfirmed -= batch.entries.length;
+      const late = batch.entries.filter((entry) => this.#pump.expired(entry));
+      if (late.length > 0) this.#report({ ...batch, entries: late }, "the lease ran out before the broker was back");
+      const good = batch.entries.filter((entry) => !late.includes(entry));
+      if (good.length > 0) void this.settle(batch.kind, good, batch.call);
+    }
+    if (this.#inFlight + this.#unconfirmed === 0) this.wake();
+  }
+
+  /** Settles of a partition that was taken from us will not be tried again. */
+  revoked(partition: number, why: string): void {
+    const failed = this.#failed;
+    this.#failed = [];
+    for (const batch of failed) {
+      const gone = batch.entries.filter((entry) => entry.partition === partition);
+      const rest = batch.entries.filter((entry) => entry.partition !== partition);
+      this.#unconfirmed -= gone.length;
+      if (gone.length > 0) this.#report({ ...batch, entries: gone }, why);
+      if (rest.length > 0) this.#failed.push({ ...batch, entries: rest });
+    }
+  }
+
+  /** Resolves when nothing is on its way and `also` holds, or after `ms`. */
+  async flushed(ms: number, also: () => boolean): Promise<void> {
+    const { clock } = this.#context;
+    const until = clock.monotonic() + ms;
+    while (clock.monotonic() < until && (this.inFlight > 0 || !also())) {
+      if (this.#failed.length > 0) this.retry();
+      await new Promise<void>((resolve) => {
+        const timer = clock.timer(Math.min(20, Math.max(1, until - clock.monotonic())), resolve);
+        this.#waiters.push(() => {
+          timer.cancel();
+          resolve();
+        });
+      });
+    }
+  }
+
+  /** Something changed that a flush may wait for. */
+  wake(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+}

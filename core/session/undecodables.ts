@@ -1,0 +1,90 @@
+import { Backoff, type Timer } from "../clock.ts";
+import { sha256Hex } from "../digest.ts";
+import type { EdaError } from "../errors.ts";
+import type { Native } from "../transport.ts";
+import type { Entry, Pump, PumpContext } from "./pump.ts";
+
+interface Waiting {
+  readonly entry: Entry;
+  readonly body: Uint8Array;
+  readonly sha256: string;
+  readonly error: EdaError;
+  readonly backoff: Backoff;
+  timer: Timer | undefined;
+}
+
+/**
+ * Messages that are no envelope: offered to the host for the record, dropped once it is written, and held with backoff while
+ * it cannot be. They count against the window, so a broken record store stops the topic instead of losing its messages.
+ */
+export class Undecodables {
+  readonly #context: PumpContext;
+  readonly #pump: Pump;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 0;
+
+  constructor(context: PumpContext, pump: Pump) {
+    this.#context = context;
+    this.#pump = pump;
+  }
+
+  /** How many wait for their record. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Takes one. */
+  add(entry: Entry, raw: Uint8Array | string, error: EdaError): void {
+    const body = typeof raw === "string" ? new TextEncoder().encode(raw) : raw;
+    const backoff = new Backoff(this.#context.clock, 100, 30_000);
+    const id = this.#nextId++;
+    this.#waiting.set(id, { entry, body, sha256: sha256Hex(body), error, backoff, timer: undefined });
+    this.#offer(id);
+  }
+
+  #offer(id: number): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return;
+    this.#context.post({
+      k: "undecodable",
+      sub: this.#pump.sub,
+      id,
+      bytes: waiting.body.byteLength,
+      sha256: waiting.sha256,
+      error: waiting.error,
+      attempt: waiting.entry.deliveries,
+      ...(this.#context.keepCorruptBodies ? { body: waiting.body.slice() } : {}),
+    });
+  }
+
+  /** The host's answer; yields the entry to drop when it was recorded. */
+  recorded(id: number, ok: boolean): Entry | undefined {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return undefined;
+    if (ok) {
+      this.#waiting.delete(id);
+      return waiting.entry;
+    }
+    waiting.timer = this.#context.clock.timer(waiting.backoff.next(), () => this.#offer(id));
+    return undefined;
+  }
+
+  /** What waits, to give back. */
+  natives(): Native[] {
+    return [...this.#waiting.values()].map((waiting) => waiting.entry.native);
+  }
+
+  /** Forgets those that `gone` says. */
+  forget(gone: (entry: Entry) => boolean): void {
+    for (const [id, waiting] of this.#waiting) {
+      if (!gone(waiting.entry)) continue;
+      waiting.timer?.cancel();
+      this.#waiting.delete(id);
+    }
+  }
+
+  /** Ends the timers. */
+  stop(): void {
+    for (const waiting of this.#waiting.values()) waiting.timer?.cancel();
+  }
+}

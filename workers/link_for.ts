@@ -1,0 +1,66 @@
+import type { WorkerOptions } from "../core/broker_options.ts";
+import type { Clock } from "../core/clock.ts";
+import { InvalidOptionError } from "../core/errors.ts";
+import type { LinkFactory } from "../core/link.ts";
+import type { SessionOptions } from "../core/session/session.ts";
+import { InlineLink } from "./inline_link.ts";
+import { type TransportModule, withClientModule } from "./serve.ts";
+import { WorkerLink } from "./worker_link.ts";
+
+/** What an adapter gives to have its link made. */
+export interface LinkChoice {
+  readonly options: WorkerOptions;
+  /** The adapter's own options, as its transport takes them. */
+  readonly adapter: object;
+  readonly session: SessionOptions;
+  readonly clock: Clock;
+  /** The worker's file; called only when a worker is started, so that bundles without it work inline. */
+  readonly workerUrl: () => URL;
+  /** The transport's module, for inline use. */
+  readonly load: () => Promise<TransportModule>;
+}
+
+/** The isolation that the options ask for, and the link for it. Options a worker cannot be sent are refused by name. */
+export function linkFor(choice: LinkChoice): { readonly isolation: "worker" | "inline"; readonly link: LinkFactory } {
+  const { options, adapter, session, clock } = choice;
+  const isolation = options.isolation ?? "worker";
+  if (isolation !== "worker" && isolation !== "inline") {
+    throw new InvalidOptionError('isolation must be "worker" or "inline"');
+  }
+  const clientModule = options.clientModule?.href;
+  if (isolation === "inline") {
+    const create = async () => {
+      const module = await choice.load();
+      const full = clientModule === undefined ? adapter : await withClientModule(adapter, clientModule);
+      return await module.createTransport(full as never, clock);
+    };
+    return { isolation, link: () => new InlineLink(create, clock, session) };
+  }
+  mustClone(adapter);
+  const source = (): URL | (() => unknown) => options.worker ?? choice.workerUrl();
+  return { isolation, link: () => new WorkerLink({ source, adapter, session, clientModule }, clock) };
+}
+
+/** Names the member that cannot cross to a worker. */
+function mustClone(adapter: object): void {
+  for (const [name, value] of Object.entries(adapter)) {
+    const inner = typeof value === "object" && value !== null ? Object.entries(value) : [];
+    const bad = inner.find(([, member]) => !clones(member))?.[0];
+    if (bad === undefined && clones(value)) continue;
+    throw new InvalidOptionError(
+      `${
+        bad === undefined ? name : `${name}.${bad}`
+      } cannot be sent to a worker (it is or holds a function or a live object); ` +
+        'give it through clientModule, or choose isolation: "inline"',
+    );
+  }
+}
+
+function clones(value: unknown): boolean {
+  try {
+    structuredClone(value);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What a worker entry calls: `serve(() => import("./transport.ts"))`. Listens at once, announces itself, builds the transport
+ * when told to, and runs a session over it.
+ *
+ * @module
+ */
+import { type Clock, systemClock } from "../core/clock.ts";
+import { InvalidOptionError } from "../core/errors.ts";
+import type { ToSession } from "../core/session/messages.ts";
+import { asStartError, Session } from "../core/session/session.ts";
+import type { Transport } from "../core/transport.ts";
+import { workerScope } from "./port.ts";
+import { type HostFrame, pack, PROTOCOL_VERSION } from "./protocol.ts";
+import { toWireError } from "./wire_error.ts";
+
+/** What the module of a transport exports. */
+export interface TransportModule {
+  /** Builds the transport; imports its client lazily. No I/O yet. */
+  createTransport(options: never, clock: Clock): Transport | Promise<Transport>;
+}
+
+/** Runs a worker. Call it synchronously at the top of the worker's entry file. */
+export function serve(load: () => Promise<TransportModule>): void {
+  const scope = workerScope();
+  let session: Session | undefined;
+  scope.listen((data) => {
+    const frame = data as HostFrame;
+    if (frame.k === "init") {
+      start(frame, load).then((transport) => {
+        session = new Session(transport, systemClock, frame.session, (message) => scope.post(pack(message)));
+        scope.post({ k: "started" });
+      }, (error) => scope.post({ k: "failed", error: toWireError(error) }));
+    } else if (frame.k === "exit") {
+      scope.post({ k: "bye" });
+      scope.close();
+    } else {
+      session?.receive(frame as ToSession);
+    }
+  });
+  scope.post({ k: "ready", version: PROTOCOL_VERSION });
+}
+
+async function start(
+  frame: Extract<HostFrame, { k: "init" }>,
+  load: () => Promise<TransportModule>,
+): Promise<Transport> {
+  if (frame.version !== PROTOCOL_VERSION) {
+    throw new InvalidOptionError(
+      `worker: this worker speaks protocol ${PROTOCOL_VERSION}, the host ${frame.version}; use the worker of the same ` +
+        "version of this package",
+    );
+  }
+  try {
+    const module = await load();
+    const options = frame.clientModule === undefined
+      ? frame.adapter
+      : await withClientModule(frame.adapter, frame.clientModule);
+    return await module.createTransport(options as never, systemClock);
+  } catch (error) {
+    throw asStartError(error);
+  }
+}
+
+/** Adds what the user's `clientModule` gives to the adapter's `client` options. */
+export async function withClientModule(adapter: unknown, address: string): Promise<unknown> {
+  const module = await import(address) as { clientOptions?: () => unknown };
+  if (typeof module.clientOptions !== "function") {
+    throw new InvalidOptionError("clientModule must export a function clientOptions() that returns client options");
+  }
+  const given = await module.clientOptions();
+  const { client, ...rest } = adapter as { client?: object };
+  return { ...rest, client: { ...client, ...(given as object) } };
+}

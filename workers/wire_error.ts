@@ -1,0 +1,114 @@
+/**
+ * Errors as plain data and back: structured clone keeps neither class nor code.
+ *
+ * @module
+ */
+import {
+  AuthenticationError,
+  BrokerUnavailableError,
+  ClientMissingError,
+  ClosedError,
+  EdaError,
+  type EdaErrorOptions,
+  EnvelopeCorruptError,
+  EnvelopeInvalidError,
+  EnvelopeTooLargeError,
+  type ErrorCode,
+  InvalidOptionError,
+  OutcomeUnknownError,
+  PartitionMismatchError,
+  PublishCapacityError,
+  PublishRefusedError,
+  SchemaInvalidError,
+  ServerUnsupportedError,
+  WorkerCrashedError,
+  WorkerStartError,
+} from "../core/errors.ts";
+
+/** An error on the wire. */
+export interface WireError {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly retriable?: boolean;
+  readonly stack?: string;
+  readonly details?: Readonly<Record<string, string | number | boolean>>;
+  readonly cause?: WireError;
+}
+
+/** Causes kept; a longer or circular chain is cut. */
+const DEPTH = 8;
+
+type Known = new (message: string, options?: EdaErrorOptions) => EdaError;
+
+const CLASSES: Readonly<Partial<Record<ErrorCode, Known>>> = {
+  "authentication-failed": AuthenticationError,
+  "broker-unavailable": BrokerUnavailableError,
+  "client-missing": ClientMissingError,
+  "closed": ClosedError,
+  "envelope-invalid": EnvelopeInvalidError,
+  "envelope-too-large": EnvelopeTooLargeError,
+  "invalid-option": InvalidOptionError,
+  "outcome-unknown": OutcomeUnknownError,
+  "partition-mismatch": PartitionMismatchError,
+  "publish-capacity": PublishCapacityError,
+  "publish-refused": PublishRefusedError,
+  "schema-invalid": SchemaInvalidError,
+  "server-unsupported": ServerUnsupportedError,
+  "worker-crashed": WorkerCrashedError,
+  "worker-start-failed": WorkerStartError,
+};
+
+/** Any thrown value as data. Never throws, whatever getters the value has. */
+export function toWireError(value: unknown, depth: number = 0): WireError {
+  try {
+    if (!(value instanceof Error)) return { name: "NonError", message: String(value) };
+    const { code, retriable, details } = value as Partial<EdaError>;
+    return {
+      name: String(value.name),
+      message: String(value.message),
+      ...(typeof code === "string" ? { code } : {}),
+      ...(typeof retriable === "boolean" ? { retriable } : {}),
+      ...(typeof value.stack === "string" ? { stack: value.stack } : {}),
+      ...(details !== undefined && typeof details === "object" ? { details: plain(details) } : {}),
+      ...(value.cause !== undefined && depth < DEPTH ? { cause: toWireError(value.cause, depth + 1) } : {}),
+    };
+  } catch {
+    return { name: "NonError", message: "an error that could not be read" };
+  }
+}
+
+function plain(details: object): Record<string, string | number | boolean> {
+  const out: Record<string, string | number | boolean> = {};
+  for (const [key, value] of Object.entries(details)) {
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") out[key] = value;
+  }
+  return out;
+}
+
+/** The error that data stands for, of our class where the code is ours. */
+export function fromWireError(wire: WireError): Error {
+  const cause = wire.cause === undefined ? undefined : fromWireError(wire.cause);
+  const options: EdaErrorOptions = {
+    ...(cause === undefined ? {} : { cause }),
+    ...(wire.details === undefined ? {} : { details: wire.details }),
+  };
+  const error = make(wire, options);
+  if (wire.stack !== undefined) error.stack = wire.stack;
+  return error;
+}
+
+function make(wire: WireError, options: EdaErrorOptions): Error {
+  if (wire.code === "envelope-corrupt") {
+    return new EnvelopeCorruptError(wire.details?.["reason"] as EnvelopeCorruptError["reason"], wire.message, options);
+  }
+  const Class = CLASSES[wire.code as ErrorCode];
+  if (Class !== undefined) return new Class(wire.message, options);
+  if (wire.code !== undefined && wire.retriable !== undefined) {
+    return new EdaError(wire.code as ErrorCode, wire.retriable, wire.message, options);
+  }
+  const error = new Error(wire.message, options.cause === undefined ? undefined : { cause: options.cause });
+  error.name = wire.name;
+  if (wire.code !== undefined) (error as Error & { code?: string }).code = wire.code;
+  return error;
+}
