@@ -64,11 +64,13 @@ function hashTag(key: string): string | undefined {
 
 /** The cluster slot of a key, 0 to 16,383. */
 export function slotOf(key: string): number {
+  return crc16(utf8.encode(hashTag(key) ?? key)) % 16_384;
+}
+
+function crc16(bytes: Iterable<number>): number {
   let crc = 0;
-  for (const byte of utf8.encode(hashTag(key) ?? key)) {
-    crc = ((crc << 8) & 0xffff) ^ CRC16[((crc >> 8) ^ byte) & 0xff]!;
-  }
-  return crc % 16_384;
+  for (const byte of bytes) crc = ((crc << 8) & 0xffff) ^ CRC16[((crc >> 8) ^ byte) & 0xff]!;
+  return crc;
 }
 
 /**

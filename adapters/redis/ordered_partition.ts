@@ -1,11 +1,12 @@
 import type { Raw } from "../../core/transport.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
 import { isReply, refusal, replies } from "./errors.ts";
+import { fencedRead } from "./fenced_read.ts";
 import { Holdings } from "./holdings.ts";
 import type { PartitionKeys } from "./keys.ts";
 import { ReadSize } from "./read_size.ts";
-import { CLAIM, GROUP_STATE, READ_FENCE } from "./scripts/reading.ts";
-import { type Entry, readClaimed, readEntries, sizeOf } from "./wire.ts";
+import { CLAIM, GROUP_STATE } from "./scripts/reading.ts";
+import { type Entry, readClaimed, sizeOf } from "./wire.ts";
 
 /** What a partition tells its subscription. */
 export interface PartitionEvents {
@@ -159,43 +160,34 @@ export class OrderedPartition {
     }
   }
 
-  /**
-   * A fenced read without the cost of carrying bodies through a script (which doubles the server's work): both keys that
-   * change with ownership are watched, a script touches one of them if the owner key does not hold our token, and the
-   * transaction then reads, or does nothing if either key changed, ran out, or was touched. All in one write.
-   */
-  #readCommands(count: number): readonly (readonly [string, ...string[]])[] {
-    const { owner, epoch, stream } = this.keys;
-    const { consumer } = this.#context;
-    return [
-      ["WATCH", owner, epoch],
-      ["EVAL", READ_FENCE.text, "2", owner, epoch, this.#token],
-      ["MULTI"],
-      ["XREADGROUP", "GROUP", this.#group, consumer, "COUNT", String(count), "STREAMS", stream, ">"],
-    ];
-  }
-
   async #readNew(epoch: number, max: number): Promise<Raw[]> {
     const count = this.#size.limit(max);
     const wakes = this.#wakes;
-    const replied = await this.#context.main.transact(this.#readCommands(count));
+    let entries: Entry[] | undefined;
+    try {
+      entries = await fencedRead(this.#context, this.keys, this.#group, this.#token, count);
+    } catch (error) {
+      return this.#groupLost(epoch, error);
+    }
     // Not ours any more: what came is pending under our name, where the next owner finds it.
     if (this.#epoch !== epoch) return [];
-    if (replied === null) return this.#refuse();
-    const reply = (replied as readonly unknown[])[0];
-    if (reply instanceof Error) {
-      if (!replies(reply, "NOGROUP")) throw reply;
-      this.#refused = true;
-      this.#events.groupLost(this.partition);
-      return [];
-    }
-    const entries = readEntries(reply)[0]?.entries ?? [];
+    if (entries === undefined) return this.#refuse();
     this.#hot = entries.length >= count || this.#wakes !== wakes;
     const woken = wakes !== this.#seenWakes;
     this.#seenWakes = wakes;
     if (entries.length > 0) this.#delivered = entries[entries.length - 1]!.id;
     else if (woken) await this.#lookUpDelivered(epoch);
     return this.#handOut(epoch, entries);
+  }
+
+  /** Nothing to read where the group is gone; any other error is passed on. */
+  #groupLost(epoch: number, error: unknown): Raw[] {
+    if (!replies(error, "NOGROUP")) throw error;
+    if (this.#epoch === epoch) {
+      this.#refused = true;
+      this.#events.groupLost(this.partition);
+    }
+    return [];
   }
 
   /** Woken and nothing there: another kind of client took it, and a wait behind the old id would end at once, again and again. */
@@ -228,10 +220,7 @@ export class OrderedPartition {
         { bytes: true },
       );
     } catch (error) {
-      if (!replies(error, "NOGROUP") || this.#epoch !== epoch) throw error;
-      this.#refused = true;
-      this.#events.groupLost(this.partition);
-      return [];
+      return this.#groupLost(epoch, error);
     }
     if (this.#epoch !== epoch) return [];
     const claimed = readClaimed(reply);

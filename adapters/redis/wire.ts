@@ -57,6 +57,24 @@ export function readEntries(reply: unknown): { readonly stream: string; readonly
   }));
 }
 
+/** The entries that the reading script answered; `undefined` = the partition is not ours. */
+export function readFlat(reply: unknown): Entry[] | undefined {
+  if (!Array.isArray(reply)) return undefined;
+  const entries: Entry[] = [];
+  for (let at = 0; at + 1 < reply.length; at += 2) {
+    entries.push({
+      id: (reply[at] as Bytes).toString("latin1"),
+      body: bodyText(reply[at + 1] as Bytes),
+      deliveries: 0,
+    });
+  }
+  return entries;
+}
+
+function bodyText(body: Bytes | null): Entry["body"] {
+  return body === null ? null : body.length === 0 ? EMPTY : textOf(body);
+}
+
 /** What the claiming script answered. */
 export interface Claimed {
   readonly lookedAt: number;
@@ -74,10 +92,9 @@ export function readClaimed(reply: unknown): Claimed | undefined {
   const [lookedAt, lastId, strangers, dueInMs] = reply as [number, Bytes, number, number];
   const entries: Entry[] = [];
   for (let at = 4; at + 2 < reply.length; at += 3) {
-    const body = reply[at + 2] as Bytes | null;
     entries.push({
       id: (reply[at] as Bytes).toString("latin1"),
-      body: body === null ? null : body.length === 0 ? EMPTY : textOf(body),
+      body: bodyText(reply[at + 2] as Bytes | null),
       deliveries: reply[at + 1] as number,
     });
   }

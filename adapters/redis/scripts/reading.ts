@@ -5,9 +5,19 @@
  */
 import { ENSURE_GROUP, FENCE, GROUP_INFO, type Script, script } from "./parts.ts";
 
+/** The body of an entry: false where the entry is gone, empty where it has no field `ce`. */
+const BODY = `
+local function body(entry)
+  if not entry or not entry[2] then return false end
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'ce' then return entry[2][i + 1] end
+  end
+  return ''
+end`;
+
 /**
  * KEYS owner, epoch. ARGV token. The first half of a fenced read, run while both keys are watched: if the partition is not
- * ours it touches one of them, and with that the transaction behind it does nothing. See `readCommands` in ordered_partition.ts.
+ * ours it touches one of them, and with that the transaction behind it does nothing. See fenced_read.ts.
  * EXPIRE is the touch since a server whose memory is full still allows it.
  */
 export const READ_FENCE: Script = script(
@@ -21,6 +31,25 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   end
 end
 return 1`,
+);
+
+/**
+ * KEYS stream, owner. ARGV token, group, consumer, count. A fenced read in one script: for a server whose memory is full,
+ * which then queues no command for a transaction. Answers id, body … in turn.
+ */
+export const READ: Script = script(
+  "reading",
+  FENCE,
+  BODY,
+  `
+local read = redis.call('XREADGROUP', 'GROUP', ARGV[2], ARGV[3], 'COUNT', ARGV[4], 'STREAMS', KEYS[1], '>')
+local out = {}
+if not read then return out end
+for _, entry in ipairs(read[1][2]) do
+  out[#out + 1] = entry[1]
+  out[#out + 1] = body(entry)
+end
+return out`,
 );
 
 /**
@@ -40,6 +69,7 @@ return 1`,
 export const CLAIM: Script = script(
   "claiming pending entries",
   FENCE,
+  BODY,
   `
 local stream, group, me = KEYS[1], ARGV[2], ARGV[3]
 local count, min_idle, mode = ARGV[5], tonumber(ARGV[6]), ARGV[7]
@@ -82,16 +112,9 @@ for _, row in ipairs(rows) do
     else
       entry = redis.call('XCLAIM', stream, group, me, 0, id)[1]
     end
-    local body = false
-    if entry and entry[2] then
-      body = ''
-      for i = 1, #entry[2], 2 do
-        if entry[2][i] == 'ce' then body = entry[2][i + 1] break end
-      end
-    end
     out[#out + 1] = id
     out[#out + 1] = delivered
-    out[#out + 1] = body
+    out[#out + 1] = body(entry)
   end
   out[2] = id
 end
