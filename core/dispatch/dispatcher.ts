@@ -64,22 +64,22 @@ export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, 
    *
    * @throws InvalidOptionError where it runs already; what a subscription failed with, where trying again cannot help.
    */
-  run(topics: readonly TopicName<T>[], options: { readonly signal?: AbortSignal } = {}): Promise<RunReport> {
+  async run(topics: readonly TopicName<T>[], options: { readonly signal?: AbortSignal } = {}): Promise<RunReport> {
     checkOptions("run", options, ["signal"]);
-    return this.#run(topics, (run) => run.untilStopped(topics, options.signal));
+    return await this.#run(topics, (run) => run.untilStopped(topics, options.signal));
   }
 
   /**
    * Consumes what is ready, until nothing has arrived for `idleMs` (default 0) and everything taken is settled; then fires due
    * timers and publishes the outbox, once. What those lead to is for the next call.
    */
-  runOnce(
+  async runOnce(
     topics: readonly TopicName<T>[],
     options: { readonly idleMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<RunReport> {
     checkOptions("runOnce", options, ["idleMs", "signal"]);
     const idleMs = checkRange("idleMs", options.idleMs ?? 0, 0, Number.MAX_SAFE_INTEGER);
-    return this.#run(topics, (run) => run.once(topics, idleMs, options.signal));
+    return await this.#run(topics, (run) => run.once(topics, idleMs, options.signal));
   }
 
   /**

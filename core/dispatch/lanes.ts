@@ -222,8 +222,11 @@ export class Lanes {
   #join(lane: Lane, job: Job): void {
     lane.push(job);
     if (lane.size >= SWEEP_FROM && (lane.size & (lane.size - 1)) === 0) this.#sweep(lane);
+    if (lane.state !== "waiting") return;
     // A lane without a current job waits for its instance; this one may create it.
-    if (lane.state === "waiting" && lane.current === undefined) this.#next(lane);
+    if (lane.current === undefined) this.#next(lane);
+    // What was lost while it waited to be tried again need not be waited for; this may be its redelivery.
+    else if (lane.current.lost) this.#wake(lane);
   }
 
   #sweep(lane: Lane): void {

@@ -138,8 +138,8 @@ export class FakeBroker<T extends Topics = AnyTopics> implements BrokerAdapter<T
   beforeConfirm: () => void | Promise<void> = () => {};
   /** What the next acks come to, instead of being accepted: an error to reject with, or "stale". */
   ackFaults: (Error | "stale")[] = [];
-  /** What the next subscriptions fail with. */
-  subscribeFaults: Error[] = [];
+  /** What a subscription fails with when it starts; undefined = nothing. */
+  subscribeFault: (topic: string) => Error | undefined = () => undefined;
   readonly #clock: Clock;
   readonly #prefetch: number;
   readonly #topics = new Map<string, FakeTopic>();
@@ -244,7 +244,7 @@ export class FakeBroker<T extends Topics = AnyTopics> implements BrokerAdapter<T
     topic: N,
     options: SubscribeOptions = {},
   ): AsyncGenerator<Delivery<EnvelopeOf<T, N>>> {
-    const fault = this.subscribeFaults.shift();
+    const fault = this.subscribeFault(topic);
     if (fault !== undefined) throw fault;
     const found = this.#topic(topic);
     while (options.signal?.aborted !== true) {

@@ -89,6 +89,13 @@ export class VirtualClock implements Clock {
     this.#now = end;
   }
 
+  /** Moves on by `ms` at once, as when the machine slept; then each timer that is due fires. */
+  async jump(ms: number): Promise<void> {
+    await this.flush();
+    this.#now += ms;
+    await this.advance(0);
+  }
+
   /** As {@link advance}, timer by timer, until `done` answers true; fails after `limitMs`. */
   async advanceUntil(done: () => boolean, limitMs = 3_600_000): Promise<void> {
     const end = this.#now + limitMs;
