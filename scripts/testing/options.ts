@@ -5,7 +5,7 @@
  */
 import { cpus } from "node:os";
 import process from "node:process";
-import { NEWEST, type RuntimeName } from "./runtimes.ts";
+import { FLOORS, NEWEST, type RuntimeName } from "./runtimes.ts";
 
 /** What the command line says. */
 export interface Options {
@@ -38,6 +38,7 @@ export const USAGE = `deno task test [part of a path …] [options]
   --name REGEX        only tests whose name matches
   --runtime LIST      of deno,bun,node; all by default
   --deno, --bun, --node RANGE   another version of the runtime, by npm range
+  --floors            the oldest version of each
   --install           install missing servers (Debian, root); also XSM_BED_INSTALL=1
   --no-bed            start no servers
   --keep              leave the servers running
@@ -57,7 +58,7 @@ const RUNTIMES: readonly RuntimeName[] = ["deno", "bun", "node"];
 export function parseOptions(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Options {
   const flags = new Map<string, string>();
   const paths: string[] = [];
-  const bare = new Set(["install", "no-bed", "keep"]);
+  const bare = new Set(["install", "no-bed", "keep", "floors"]);
   const valued = new Set(["name", "runtime", "deno", "bun", "node", "jobs", "file-timeout", "leg-timeout"]);
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;
@@ -72,15 +73,16 @@ export function parseOptions(args: readonly string[], env: Readonly<Record<strin
   }
   const runtimes = (flags.get("runtime") ?? RUNTIMES.join(",")).split(",") as RuntimeName[];
   for (const name of runtimes) if (!RUNTIMES.includes(name)) throw new TypeError(`Unknown runtime "${name}"`);
+  const versions = flags.has("floors") ? FLOORS : NEWEST;
   const seconds = (flag: string, byDefault: number) => Number(flags.get(flag) ?? byDefault) * 1000;
   return {
     paths,
     name: flags.get("name"),
     runtimes,
     ranges: {
-      deno: flags.get("deno") ?? NEWEST.deno,
-      bun: flags.get("bun") ?? NEWEST.bun,
-      node: flags.get("node") ?? NEWEST.node,
+      deno: flags.get("deno") ?? versions.deno,
+      bun: flags.get("bun") ?? versions.bun,
+      node: flags.get("node") ?? versions.node,
     },
     install: flags.has("install") || env.XSM_BED_INSTALL === "1",
     bed: !flags.has("no-bed"),

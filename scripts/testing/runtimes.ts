@@ -21,6 +21,9 @@ export interface Runtime {
 /** The versions that tests run on, as npm ranges; Deno's is the one that runs this script. */
 export const NEWEST: Readonly<Record<RuntimeName, string>> = { deno: "", bun: "1", node: "24" };
 
+/** The oldest versions that the library promises to run on. */
+export const FLOORS: Readonly<Record<RuntimeName, string>> = { deno: "2.4", bun: "1.4.0", node: "22.18" };
+
 const found = new Map<string, Promise<Runtime>>();
 
 /** Finds `name` in the npm range `range`; fetches it if need be. An empty range is the Deno that runs this script. */

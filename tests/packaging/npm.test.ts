@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compilerTools } from "../../scripts/packaging/npm_package.ts";
-import { findRuntime } from "../../scripts/testing/runtimes.ts";
+import { findRuntime, FLOORS, NEWEST } from "../../scripts/testing/runtimes.ts";
 import { must } from "../support/bed/run.ts";
 import { fresh, onLeg, test } from "../support/test.ts";
 import { assertDone, deno, entries, GOT, lacks, runIn } from "./consumers.ts";
@@ -12,7 +12,7 @@ import { packed, project } from "./npm_project.ts";
 const OPTIONS = { timeoutMs: 600_000 };
 
 /** The runtimes that the package promises, by the npm range of each. */
-const RUNTIMES = [["node", "24"], ["node", "22.18"], ["bun", "1"]] as const;
+const RUNTIMES = [["node", NEWEST.node], ["node", FLOORS.node], ["bun", NEWEST.bun]] as const;
 
 for (const [name, range] of RUNTIMES) {
   const title = `${name} ${range}`;
