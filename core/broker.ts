@@ -134,6 +134,8 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     this.#checking = mine;
     await mine;
     await checking;
+    const cause = this.#client.downBy;
+    if (cause !== undefined) throw new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause });
     await this.#client.start();
   }
 

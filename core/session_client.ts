@@ -21,6 +21,8 @@ export class SessionClient implements LinkSink {
   #link: Link | undefined;
   #starting: Promise<void> | undefined;
   #up = false;
+  #down: EdaError | undefined;
+  #wake: (() => void)[] = [];
   #ended = false;
 
   constructor(factory: LinkFactory, events: ClientEvents) {
@@ -33,14 +35,20 @@ export class SessionClient implements LinkSink {
     return this.#up;
   }
 
+  /** Why there is no session now although there was one; a new one is coming. */
+  get downBy(): EdaError | undefined {
+    return this.#down;
+  }
+
   /** Whether it was ever used. */
   get started(): boolean {
     return this.#link !== undefined;
   }
 
-  /** Starts the session, once; a start that failed may be tried again. */
+  /** Starts the session, once; a start that failed may be tried again. While one is down, waits for the next. */
   start(): Promise<void> {
     if (this.#ended) return Promise.reject(closed());
+    if (this.#down !== undefined) return new Promise((resolve) => this.#wake.push(resolve));
     this.#starting ??= this.#begin().catch((error) => {
       this.#starting = undefined;
       throw error;
@@ -68,6 +76,7 @@ export class SessionClient implements LinkSink {
   /** Sends and waits for the answer. */
   async call(message: (call: number) => ToSession): Promise<unknown> {
     if (!this.#up) await this.start();
+    if (!this.#up) throw closed();
     return this.calls.make((call) => this.#link?.post(message(call)));
   }
 
@@ -83,12 +92,16 @@ export class SessionClient implements LinkSink {
 
   down(error: Error): void {
     this.#up = false;
-    if (!this.#ended) this.#events.down(error as EdaError);
+    if (this.#ended) return;
+    this.#down = error as EdaError;
+    this.#events.down(this.#down);
   }
 
   up(): void {
     if (this.#ended) return;
     this.#up = true;
+    this.#down = undefined;
+    for (const wake of this.#wake.splice(0)) wake();
     this.#events.up();
   }
 
@@ -102,6 +115,7 @@ export class SessionClient implements LinkSink {
     this.#ended = true;
     this.calls.end();
     this.#up = false;
+    for (const wake of this.#wake.splice(0)) wake();
     const { terminated } = await this.#link?.end(deadlineMs) ?? { terminated: false };
     return terminated;
   }

@@ -115,14 +115,17 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery> {
     });
   }
 
-  /** Ends the stream if a read that starts now brings nothing. */
+  /** Ends the stream if a read that starts now brings nothing, and nothing came while the answer was on its way. */
   #probe(): void {
     if (this.#probing) return;
     this.#probing = true;
-    this.#subscription.probe().then(() => {
+    this.#served = 0;
+    this.#subscription.probe().then((answer) => {
       this.#probing = false;
       this.#fetched = true;
-      if (this.waiting && !this.#ended) this.end();
+      if (!this.waiting || this.#ended) return;
+      if (answer === "more" || this.#served > 0) this.#probe();
+      else this.end();
     }, (error) => {
       this.#probing = false;
       this.end(error);
@@ -135,6 +138,7 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery> {
     this.#idle = undefined;
     this.#fetched = true;
     this.#turnAt = this.#clock.monotonic();
+    this.#served++;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) this.#subscription.putBack(delivery);
     else waiter.resolve({ done: false, value: delivery });

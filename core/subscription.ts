@@ -231,7 +231,7 @@ export class Subscription implements DeliveryOwner {
     this.state = "starting";
   }
 
-  /** Asks the session for a read that starts now; resolves when it brought nothing. */
+  /** Asks the session for a read that starts now; resolves to "more" or "empty". */
   probe(): Promise<unknown> {
     const sub = this.sub;
     return this.#host.call((call) => ({ k: "probe", call, sub }));

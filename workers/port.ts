@@ -53,7 +53,6 @@ interface Threads {
 interface ParentPort {
   on(type: string, listener: (value: never) => void): unknown;
   postMessage(message: unknown): void;
-  close(): void;
 }
 
 function threads(): Threads | undefined {
@@ -116,8 +115,6 @@ function listenNode(worker: NodeWorkerLike, events: PortEvents): void {
 export interface Scope {
   listen(receive: (data: unknown) => void): void;
   post(message: unknown): void;
-  /** Ends this thread from inside. */
-  close(): void;
 }
 
 /** Finds out, once, which kind of worker this is. */
@@ -127,18 +124,15 @@ export function workerScope(): Scope {
   const self = globalThis as unknown as {
     postMessage?(message: unknown): void;
     addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
-    close?(): void;
   };
   if (port !== null && typeof port?.on === "function") {
     return {
       listen: (receive) => void port.on("message", receive as (value: never) => void),
       post: (message) => port.postMessage(message),
-      close: () => port.close(),
     };
   }
   return {
     listen: (receive) => self.addEventListener("message", (event) => receive(event.data)),
     post: (message) => self.postMessage?.(message),
-    close: () => self.close?.(),
   };
 }

@@ -31,8 +31,8 @@ export function serve(load: () => Promise<TransportModule>): void {
         scope.post({ k: "started" });
       }, (error) => scope.post({ k: "failed", error: toWireError(error) }));
     } else if (frame.k === "exit") {
+      // The host ends the thread when it hears this; ending it here as well would lose the message on some runtimes.
       scope.post({ k: "bye" });
-      scope.close();
     } else {
       session?.receive(frame as ToSession);
     }

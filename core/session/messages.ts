@@ -31,7 +31,7 @@ export type ToSession =
   }
   /** Gives back what is not handed out and leaves; what was handed out is lost. */
   | { readonly k: "unsubscribe"; readonly call: number; readonly sub: number }
-  /** Answer once a fetch that starts from now on brought nothing, or failed. */
+  /** Answer once a read that starts from now on is back: "more" if it brought something, else "empty"; or it failed. */
   | { readonly k: "probe"; readonly call: number; readonly sub: number }
   | {
     readonly k: "settle";

@@ -87,7 +87,7 @@ export class Pump {
     this.#pull();
   }
 
-  /** Answers `call` once a read that starts now brought nothing, or failed. */
+  /** Answers `call` once a read that starts now is back: "more" if it brought something, else "empty"; or it failed. */
   probe(call: number): void {
     this.#probes.push(call);
     this.#waiting?.abort();
@@ -100,7 +100,7 @@ export class Pump {
       const free = this.#prefetch - this.unsettled - this.#reserved;
       const probing = this.#probes.length > 0;
       if (this.#reads === 0) {
-        if (free < 1 && probing) return this.#answerProbes();
+        if (free < 1 && probing) return this.#answerProbes({ value: "empty" });
         if (free < this.#quarter && !(probing && free > 0)) return;
       } else if (this.#reads > 1 || !this.#backlog || free < this.#quarter) {
         return;
@@ -139,13 +139,13 @@ export class Pump {
     }
     this.#backlog = raws.length >= max;
     if (raws.length > 0) this.#accept(raws, sentAt);
-    else if (probes > 0) this.#answerProbes(undefined, probes);
+    if (probes > 0) this.#answerProbes({ value: raws.length > 0 ? "more" : "empty" }, probes);
     this.#pull();
   }
 
   #failed(error: unknown): void {
     this.#backlog = false;
-    this.#answerProbes(error);
+    this.#answerProbes({ error });
     if (this.#stopped) return;
     if (!this.#failing) {
       this.#failing = true;
@@ -164,10 +164,8 @@ export class Pump {
     });
   }
 
-  #answerProbes(error?: unknown, count: number = this.#probes.length): void {
-    for (const call of this.#probes.splice(0, count)) {
-      this.#context.post({ k: "answer", call, ...(error === undefined ? {} : { error }) });
-    }
+  #answerProbes(answer: { value: "empty" | "more" } | { error: unknown }, count: number = this.#probes.length): void {
+    for (const call of this.#probes.splice(0, count)) this.#context.post({ k: "answer", call, ...answer });
   }
 
   #accept(raws: readonly Raw[], sentAt: number): void {
@@ -310,7 +308,7 @@ export class Pump {
     this.#retry = undefined;
     this.#leases.stop();
     this.#undecodables.stop();
-    this.#answerProbes();
+    this.#answerProbes({ value: "empty" });
   }
 
   /** Resolves when no settle is on its way and no read is in flight, or after `ms`. */

@@ -192,7 +192,7 @@ export class Session {
 
   #probe(call: number, sub: number): void {
     const pump = this.#pumps.get(sub);
-    if (pump === undefined) this.#post({ k: "answer", call });
+    if (pump === undefined) this.#post({ k: "answer", call, value: "empty" });
     else pump.probe(call);
   }
 
