@@ -40,6 +40,8 @@ async function compile(release: Release, dir: string): Promise<void> {
   const { compilerOptions } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
     compilerOptions: Record<string, unknown>;
   };
+  // The compiler reads the clients' types from the folder that Deno fills.
+  await must(process.execPath, ["install", "--quiet"], { cwd: ROOT, tries: 4, timeoutMs: 300_000 });
   const tools = await compilerTools();
   const options = {
     ...compilerOptions,

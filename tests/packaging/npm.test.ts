@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compilerTools } from "../../scripts/packaging/npm_package.ts";
 import { findRuntime, FLOORS, NEWEST } from "../../scripts/testing/runtimes.ts";
+import { STATIC_CLIENTS } from "../repo/layers.ts";
 import { must } from "../support/bed/run.ts";
 import { fresh, onLeg, test } from "../support/test.ts";
 import { assertDone, deno, entries, GOT, lacks, runIn } from "./consumers.ts";
@@ -64,8 +65,12 @@ for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "
       skipLibCheck: false,
       ...{ lib: ["esnext", "dom", "dom.iterable"], typeRoots: [join(tools, "@types")], types: ["node"] },
     };
+    // Every entry point's declarations, but those of an adapter whose users hand over the package's own objects.
+    const names = [...entries].filter((entry) => !STATIC_CLIENTS.has(entry.slice(2)));
+    const imports = names.map((entry) => `import "@xsm/eda${entry.slice(1)}";`);
+    writeFileSync(join(dir, "entries.ts"), `${imports.join("\n")}\n`);
     const config = join(dir, `tsconfig.${moduleResolution}.json`);
-    writeFileSync(config, JSON.stringify({ compilerOptions, files: ["types.ts"] }));
+    writeFileSync(config, JSON.stringify({ compilerOptions, files: ["types.ts", "entries.ts"] }));
     const { code, stdout } = await runIn(dir, join(tools, ".bin", "tsc"), ["-p", config]);
     assert.equal(code, 0, stdout);
   });
