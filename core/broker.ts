@@ -1,6 +1,6 @@
 import type { BrokerOptions } from "./broker_options.ts";
 import { type Clock, systemClock, withDeadline } from "./clock.ts";
-import { createEnvelope, isEnvelope, textOf } from "./codec.ts";
+import { textOf, toEnvelope } from "./codec.ts";
 import type {
   AckOptions,
   BrokerAdapter,
@@ -100,7 +100,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
         this.#tell("onSettleError", () => onSettleError?.({ topic, group, count, why }));
       },
       dropped: (topic, reason) => this.#logger.info("delivery dropped", { topic, reason }),
-      connected: (capabilities) => this.#capabilities = capabilities,
+      connected: (capabilities) => this.#connected(capabilities),
       validate: (topic, delivery) => this.#validate(topic, delivery),
       record: (subscription, delivery, error) => this.#record(subscription.group, delivery, error),
     });
@@ -108,7 +108,13 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
 
   async connect(): Promise<void> {
     if (this.#closing !== undefined) throw closed();
-    this.#capabilities = await this.#client.call((call) => ({ k: "connect", call })) as Capabilities;
+    this.#connected(await this.#client.call((call) => ({ k: "connect", call })) as Capabilities);
+  }
+
+  /** The transport says what it can do; what a blocked host costs is the link's to know. */
+  #connected(capabilities: Capabilities): void {
+    const { survivesBlockedHost } = this.#setup.capabilities;
+    this.#capabilities = { ...capabilities, survivesBlockedHost };
   }
 
   publish<N extends TopicName<T>>(topic: N, message: InitOf<T, N> | Envelope): Promise<EnvelopeOf<T, N>> {
@@ -135,7 +141,9 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     await mine;
     await checking;
     const cause = this.#client.downBy;
-    if (cause !== undefined) throw new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause });
+    if (cause !== undefined) {
+      throw new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause });
+    }
     await this.#client.start();
   }
 
@@ -157,13 +165,12 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
 
   #envelope(topic: string, message: EnvelopeInit | Envelope): Envelope {
     checkName("topic", topic);
-    if (isEnvelope(message)) return message;
     const defaults = {
       now: () => this.#clock.now(),
       nextId: this.#nextId,
       ...(this.source === undefined ? {} : { source: this.source }),
     };
-    return createEnvelope(message, defaults, this.#maxBytes);
+    return toEnvelope(message, defaults, this.#maxBytes);
   }
 
   subscribe<N extends TopicName<T>>(

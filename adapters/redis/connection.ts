@@ -36,6 +36,9 @@ interface Line {
   down: boolean;
 }
 
+/** How long a destroyed socket may take to say so. */
+const CLOSE_MS = 500;
+
 /**
  * One connection to Redis that can be lost and made anew, any number of times.
  *
@@ -52,6 +55,8 @@ export class Connection {
   #connecting: Promise<Line> | undefined;
   #previous: string | undefined;
   #closed = false;
+  /** Sockets that are on their way to be closed. */
+  readonly #ending = new Set<Promise<void>>();
 
   /** @param scripts Loaded at the server whenever it connects. */
   constructor(settings: ConnectionSettings, deadlineMs: number, scripts: readonly Script[] = []) {
@@ -81,6 +86,10 @@ export class Connection {
     this.#drop("it was lost");
     const { clock, create, connectTimeoutMs } = this.#settings;
     const client = create();
+    const ended = new Promise<void>((resolve) => client.on("end", () => resolve())).then(() => {
+      this.#ending.delete(ended);
+    });
+    this.#ending.add(ended);
     const line: Line = { client, id: undefined, waiting: new Set(), down: false };
     let last: unknown;
     client.on("error", (error) => last = error);
@@ -196,10 +205,13 @@ export class Connection {
     this.#drop(why);
   }
 
-  /** Destroys the socket for good. */
-  close(): void {
+  /** Destroys the socket for good; resolves when nothing of it is left. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#drop("it was closed");
+    const { clock } = this.#settings;
+    const late = (): Error => new Error("a socket was not closed in time");
+    await withDeadline(clock, CLOSE_MS, Promise.all([...this.#ending]), late).catch(() => {});
   }
 }
 

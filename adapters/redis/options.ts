@@ -43,6 +43,21 @@ export interface RedisTransportOptions {
   readonly client?: Readonly<Record<string, unknown>>;
 }
 
+/** Names of the options that a user of the broker gives; the rest come from its common options. */
+export const REDIS_OPTION_NAMES: readonly string[] = [
+  "url",
+  "prefix",
+  "ordered",
+  "partitions",
+  "minIdleMs",
+  "blockMs",
+  "ownerLeaseMs",
+  "retentionMs",
+  "unsafeMaxLen",
+  "consumer",
+  "client",
+];
+
 /** The same with every default filled in. */
 export interface ResolvedOptions {
   readonly url: string | undefined;

@@ -3,6 +3,7 @@ import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
 import { Bell } from "./bell.ts";
 import { byPartition } from "./by_partition.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
+import { isReply, refusal } from "./errors.ts";
 import { OrderedPartition } from "./ordered_partition.ts";
 import { RedisMemberStore, RedisOwnerStore } from "./owner_store.ts";
 import { StreamWatch } from "./stream_watch.ts";
@@ -68,6 +69,7 @@ export class OrderedSubscription implements Subscription {
       {
         owned: (partition, epoch, leaseUntil) => {
           this.#parts[partition]!.begin(epoch, store.token(epoch), store.delivered(partition));
+          this.#broken = undefined;
           this.#context.events.owned(topic.name, group, partition, epoch, leaseUntil);
           this.#bell.ring();
         },
@@ -84,6 +86,7 @@ export class OrderedSubscription implements Subscription {
           this.#bell.ring();
         },
         surplus: (partition) => this.#changed(partition),
+        failed: (_, error) => this.#fail(isReply(error) ? refusal("taking a partition", error) : error),
         state: (state) => this.#context.events.topic(topic.name, group, state),
       },
     );
@@ -92,11 +95,15 @@ export class OrderedSubscription implements Subscription {
         for (const part of this.#parts) if (streams.includes(part.keys.stream)) part.wake();
         this.#bell.ring();
       },
-      failed: (error) => {
-        this.#broken = error;
-        this.#bell.ring();
-      },
+      failed: (error) => this.#fail(error),
     });
+  }
+
+  /** The next fetch reports it. */
+  #fail(error: unknown): void {
+    if (this.#stopped) return;
+    this.#broken = error;
+    this.#bell.ring();
   }
 
   async fetch(request: FetchRequest): Promise<readonly Raw[]> {
@@ -242,8 +249,7 @@ export class OrderedSubscription implements Subscription {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#bell.ring();
-    this.#watch.close();
-    await this.#ownership.stop("the subscription ended");
+    await Promise.all([this.#watch.close(), this.#ownership.stop("the subscription ended")]);
     if (this.#started) await tidy(this.#context, this.#group, this.#parts.map((part) => part.keys), true);
   }
 }

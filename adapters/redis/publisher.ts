@@ -23,6 +23,8 @@ export class Publisher {
   readonly #topics: TopicBook;
   readonly #trimmer: Trimmer;
   readonly #maxLen: string;
+  /** Streams whose last send takes several commands: later sends wait for it. */
+  readonly #busy = new Map<string, Promise<void>>();
   #preparing = 0;
 
   constructor(connection: Connection, topics: TopicBook, trimmer: Trimmer, unsafeMaxLen: number | undefined) {
@@ -64,8 +66,24 @@ export class Publisher {
     return outcomes;
   }
 
-  /** Appends `messages`, or those at the positions `only`, to one stream. Never rejects. */
-  async #append(
+  /** Appends `messages`, or those at the positions `only`, to one stream, after what was sent there before. Never rejects. */
+  #append(
+    stream: string,
+    messages: readonly Outgoing[],
+    only: readonly number[] | undefined,
+    outcomes: SendOutcome[],
+  ): Promise<void> {
+    const before = this.#busy.get(stream);
+    if (before === undefined && fitsOne(messages, only)) return this.#appendAll(stream, messages, only, outcomes);
+    const run = (): Promise<void> => this.#appendAll(stream, messages, only, outcomes);
+    const work: Promise<void> = (before === undefined ? run() : before.then(run)).then(() => {
+      if (this.#busy.get(stream) === work) this.#busy.delete(stream);
+    });
+    this.#busy.set(stream, work);
+    return work;
+  }
+
+  async #appendAll(
     stream: string,
     messages: readonly Outgoing[],
     only: readonly number[] | undefined,
@@ -132,6 +150,15 @@ export class Publisher {
     const trim = this.#maxLen === "" ? [] : ["MAXLEN", "~", this.#maxLen];
     await this.#connection.call("XADD", [stream, ...trim, "*", "ce", message.body, "subject", message.subject ?? ""]);
   }
+}
+
+/** Whether one command takes them all. */
+function fitsOne(messages: readonly Outgoing[], only: readonly number[] | undefined): boolean {
+  if ((only ?? messages).length > MAX_MESSAGES) return false;
+  let chars = 0;
+  if (only === undefined) { for (const { body } of messages) chars += body.length; }
+  else for (const at of only) chars += messages[at]!.body.length;
+  return chars <= MAX_CHARS;
 }
 
 /** For a message behind the first failure of its subject: it never left. */

@@ -82,8 +82,8 @@ export class StreamWatch {
   }
 
   /** Ends for good. */
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true;
-    this.#connection.close();
+    await this.#connection.close();
   }
 }

@@ -22,6 +22,7 @@ import type {
   TransportEvents,
 } from "../../core/transport.ts";
 import { clientFactory, loadClient } from "./client.ts";
+import { redisCapabilities } from "./capabilities.ts";
 import { Connection, type ConnectionSettings } from "./connection.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
 import { isReply, refusal } from "./errors.ts";
@@ -45,22 +46,6 @@ const SILENT: TransportEvents = {
   lag: () => {},
   signal: () => {},
 };
-
-/** What Redis Streams can do. `survivesBlockedHost` is for whoever decides on the thread. */
-export function redisCapabilities(options: Pick<ResolvedOptions, "ordered" | "maxBytes">): Capabilities {
-  return {
-    ordering: options.ordered ? "subject" : "none",
-    groups: true,
-    deliveryCount: "hint",
-    dedupWindowMs: 0,
-    delayedRelease: false,
-    leaseExtension: true,
-    uncountedRelease: true,
-    maxBytes: options.maxBytes,
-    replay: true,
-    survivesBlockedHost: true,
-  };
-}
 
 /** Makes a transport; nothing connects before `open`. Rejects with `ClientMissingError` without ioredis. */
 export async function createTransport(options: RedisTransportOptions, clock: Clock = systemClock): Promise<Transport> {
@@ -199,10 +184,8 @@ class RedisTransport implements Transport {
       });
     });
     this.#subscriptions.clear();
-    this.#publishing.close();
-    this.#context.main.close();
-    // Those that did not stop in time have lost their connection now.
-    await stopped;
+    // Subscriptions that did not stop in time lose their connection now, and with it what they wait for.
+    await Promise.all([this.#publishing.close(), this.#context.main.close(), stopped]);
   }
 
   #mustBeOpen(): void {

@@ -11,6 +11,7 @@ import { Shard } from "./shard.ts";
 import type { Subscription } from "./subscription.ts";
 import { tidy } from "./tidy.ts";
 import type { Topic } from "./topic_book.ts";
+import { Unblock } from "./unblock.ts";
 import { type Entry, readEntries } from "./wire.ts";
 
 /** Added to twice the block time: a server may start its clock again when another client was woken first. */
@@ -185,41 +186,21 @@ export class UnorderedSubscription implements Subscription {
 
   /** Waits at the server; an abort ends the wait, and what came by then is handed out all the same. */
   async #block(request: FetchRequest, left: number): Promise<Raw[]> {
-    const { options } = this.#context;
+    const { options, clock } = this.#context;
     if (!this.#blocking.live) await this.#blocking.ready();
-    const signals = [request.signal, this.#stopping.signal];
-    let over = false;
-    const unblock = (): void => {
-      if (!over) this.#unblock(() => over);
-    };
-    for (const signal of signals) signal.addEventListener("abort", unblock, { once: true });
+    // What others give back is not announced: it is time to look for it now and then.
+    const due = this.#reclaimAt - clock.monotonic();
+    const blockMs = Math.max(1, Math.floor(Math.min(left, options.blockMs, due)));
+    const read = this.#readNew(this.#blocking, request.max, blockMs);
+    const end = new Unblock(this.#context, this.#blocking, [request.signal, this.#stopping.signal]);
     try {
-      const read = this.#readNew(
-        this.#blocking,
-        request.max,
-        Math.max(1, Math.floor(Math.min(left, options.blockMs))),
-      );
-      if (signals.some((signal) => signal.aborted)) unblock();
       return await read;
     } catch (error) {
       if (replies(error, "UNBLOCKED")) return [];
       throw error;
     } finally {
-      over = true;
-      for (const signal of signals) signal.removeEventListener("abort", unblock);
+      end.over();
     }
-  }
-
-  /** Ends the blocked read. It may not have reached the server yet, so this is said again until the read is over. */
-  #unblock(over: () => boolean): void {
-    const { main, clock } = this.#context;
-    const { id } = this.#blocking;
-    if (id === undefined) return;
-    const again = (): void => {
-      if (over() || !main.live) return;
-      main.call("CLIENT", ["UNBLOCK", id]).then(() => clock.timer(10, again), () => {});
-    };
-    again();
   }
 
   #tellLag(now: number): void {
@@ -268,7 +249,7 @@ export class UnorderedSubscription implements Subscription {
     let quiet = false;
     await withDeadline(clock, QUIET_MS, Promise.all([...this.#fetches]), () => new Error("still reading"))
       .then(() => quiet = true, () => {});
-    this.#blocking.close();
+    await this.#blocking.close();
     if (this.#started === undefined) return;
     // A read that could not be ended might still be served, to nobody.
     if (!quiet && id !== undefined) await main.call("CLIENT", ["KILL", "ID", id]).catch(() => {});
