@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { Envelope, EnvelopeInit } from "../envelope.ts";
 import { InvalidOptionError } from "../errors.ts";
 import { Fifo } from "../fifo.ts";
@@ -46,7 +46,7 @@ export class MemoryOutbox implements Outbox {
   readonly #leased = new Set<Line>();
   /** Lines that wait for their `notBefore`. */
   readonly #delayed = new Set<Line>();
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Set<{ readonly done: () => void; readonly arm: () => void }>();
   #seq = 0;
 
   /** @param guard Throws once the store is closed. */
@@ -178,31 +178,38 @@ export class MemoryOutbox implements Outbox {
 
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     this.#guard();
+    if (this.#queue.length > 0 || signal.aborted) return;
+    const end = this.#clock.monotonic() + ms;
     await new Promise<void>((resolve) => {
-      if (this.#queue.length > 0 || signal.aborted) return resolve();
+      let timer: Timer | undefined;
       const done = () => {
-        timer.cancel();
+        timer?.cancel();
         signal.removeEventListener("abort", done);
-        this.#waiters.delete(done);
+        this.#waiters.delete(waiter);
         resolve();
       };
-      const timer = this.#clock.timer(Math.min(ms, this.#nextChange()), done);
+      const arm = () => {
+        timer?.cancel();
+        timer = this.#clock.timer(Math.min(end, this.#nextChange()) - this.#clock.monotonic(), done);
+      };
+      const waiter = { done, arm };
+      this.#waiters.add(waiter);
       signal.addEventListener("abort", done, { once: true });
-      this.#waiters.add(done);
+      arm();
     });
   }
 
   /** Ends every wait. */
   close(): void {
-    for (const wake of [...this.#waiters]) wake();
+    for (const { done } of [...this.#waiters]) done();
   }
 
-  /** Milliseconds until a delay or a lease ends by itself. */
+  /** When a delay or a lease ends by itself, monotonic ms. */
   #nextChange(): number {
     let next = Infinity;
     for (const line of this.#delayed) next = Math.min(next, line.notBefore);
     for (const line of this.#leased) next = Math.min(next, line.leaseUntil);
-    return next - this.#clock.monotonic();
+    return next;
   }
 
   #held(owner: string, seq: number): Row | undefined {
@@ -259,11 +266,12 @@ export class MemoryOutbox implements Outbox {
     if (line.queued || line.parked || line.claimed > 0 || line.rows.length === 0) return;
     if (line.notBefore > this.#clock.monotonic()) {
       this.#delayed.add(line);
+      for (const { arm } of this.#waiters) arm();
       return;
     }
     line.queued = true;
     this.#queue.push(line);
-    for (const wake of [...this.#waiters]) wake();
+    for (const { done } of [...this.#waiters]) done();
   }
 }
 
