@@ -1,6 +1,6 @@
 import type { BrokerOptions } from "./broker_options.ts";
 import { type Clock, systemClock, withDeadline } from "./clock.ts";
-import { textOf, toEnvelope } from "./codec.ts";
+import { textOf } from "./codec.ts";
 import type {
   AckOptions,
   BrokerAdapter,
@@ -16,19 +16,13 @@ import type {
 } from "./contract.ts";
 import { HeldDelivery } from "./delivery.ts";
 import { sha256Hex } from "./digest.ts";
-import type { Envelope, EnvelopeInit } from "./envelope.ts";
-import {
-  BrokerUnavailableError,
-  type EdaError,
-  InvalidOptionError,
-  OutcomeUnknownError,
-  PublishBatchError,
-} from "./errors.ts";
+import type { Envelope } from "./envelope.ts";
+import { BrokerUnavailableError, type EdaError, InvalidOptionError, OutcomeUnknownError } from "./errors.ts";
 import { Health } from "./health.ts";
-import { createIdSource } from "./ids.ts";
 import type { LinkFactory } from "./link.ts";
 import { type Logger, resolveLogger } from "./logger.ts";
 import { checkRange } from "./options.ts";
+import { checkName, Publishing } from "./publishing.ts";
 import { PublishQueue } from "./publish_queue.ts";
 import { createSchemaGate, type SchemaGate } from "./schema.ts";
 import { closed, SessionClient } from "./session_client.ts";
@@ -53,20 +47,18 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   readonly group: string | undefined;
   readonly source: string | undefined;
   readonly #prefetch: number;
-  readonly #maxBytes: number;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #setup: BrokerSetup;
   readonly #gate: SchemaGate | undefined;
-  readonly #nextId: () => string;
   readonly #health: Health;
   readonly #recorder: UndecodableRecorder;
   readonly #client: SessionClient;
   readonly #queue: PublishQueue;
+  readonly #publishing: Publishing;
   readonly #subscriptions: Subscriptions;
   #capabilities: Capabilities;
-  #checking: Promise<unknown> | undefined;
   #closing: Promise<DrainReport> | undefined;
 
   protected constructor(options: BrokerOptions<T>, setup: BrokerSetup) {
@@ -75,13 +67,11 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     this.topics = (options.topics ?? {}) as T;
     this.group = options.group;
     this.source = options.source;
-    this.#maxBytes = options.maxBytes ?? 1_048_576;
     this.#callTimeoutMs = options.callTimeoutMs ?? 10_000;
     this.#capabilities = setup.capabilities;
     this.#prefetch = options.prefetch ?? (setup.capabilities.ordering === "none" ? 64 : 256);
     this.#logger = resolveLogger(options.logger);
     this.#gate = options.topics === undefined ? undefined : createSchemaGate(options.topics);
-    this.#nextId = createIdSource(clock);
     const { onDisconnect, onReconnect, onSettleError } = options;
     this.#health = new Health(clock, this.#logger, { onDisconnect, onReconnect }, setup.isolation);
     this.#recorder = new UndecodableRecorder(this.#logger, this.#health, options);
@@ -91,6 +81,14 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
       up: () => this.#subscriptions.up(),
     });
     this.#queue = new PublishQueue(clock, () => this.#client.calls.next(), (message) => this.#client.post(message));
+    this.#publishing = new Publishing({
+      clock,
+      client: this.#client,
+      queue: this.#queue,
+      gate: this.#gate,
+      source: options.source,
+      maxBytes: options.maxBytes ?? 1_048_576,
+    });
     this.#subscriptions = new Subscriptions({
       clock,
       client: this.#client,
@@ -118,33 +116,8 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   }
 
   publish<N extends TopicName<T>>(topic: N, message: InitOf<T, N> | Envelope): Promise<EnvelopeOf<T, N>> {
-    try {
-      if (this.#closing !== undefined) throw closed();
-      const envelope = this.#envelope(topic, message);
-      const checking = this.#gate?.outgoing(topic, envelope);
-      if (checking === undefined && this.#checking === undefined && this.#client.isUp) {
-        return this.#queue.publish(topic, envelope) as Promise<EnvelopeOf<T, N>>;
-      }
-      return this.#afterChecks(checking).then(() => this.#queue.publish(topic, envelope)) as Promise<EnvelopeOf<T, N>>;
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /** Publishes wait for schemas that answer late in the order they were called, so that order per subject stands. */
-  async #afterChecks(checking: Promise<void> | undefined): Promise<void> {
-    const before = this.#checking;
-    const mine = Promise.allSettled([before, checking]).then(() => {
-      if (this.#checking === mine) this.#checking = undefined;
-    });
-    this.#checking = mine;
-    await mine;
-    await checking;
-    const cause = this.#client.downBy;
-    if (cause !== undefined) {
-      throw new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause });
-    }
-    await this.#client.start();
+    if (this.#closing !== undefined) return Promise.reject(closed());
+    return this.#publishing.publish(topic, message) as Promise<EnvelopeOf<T, N>>;
   }
 
   async publishAll<N extends TopicName<T>>(
@@ -152,25 +125,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     messages: readonly (InitOf<T, N> | Envelope)[],
   ): Promise<readonly EnvelopeOf<T, N>[]> {
     if (this.#closing !== undefined) throw closed();
-    if (messages.length === 0) return [];
-    const envelopes = messages.map((message) => this.#envelope(topic, message));
-    const checks = envelopes.map((envelope) => this.#gate?.outgoing(topic, envelope)).filter((check) =>
-      check !== undefined
-    );
-    await this.#afterChecks(checks.length === 0 ? undefined : Promise.all(checks).then(() => {}));
-    const outcomes = await this.#queue.publishAll(topic, envelopes);
-    if (outcomes.some((outcome) => !outcome.ok)) throw new PublishBatchError(outcomes);
-    return envelopes as unknown as readonly EnvelopeOf<T, N>[];
-  }
-
-  #envelope(topic: string, message: EnvelopeInit | Envelope): Envelope {
-    checkName("topic", topic);
-    const defaults = {
-      now: () => this.#clock.now(),
-      nextId: this.#nextId,
-      ...(this.source === undefined ? {} : { source: this.source }),
-    };
-    return toEnvelope(message, defaults, this.#maxBytes);
+    return await this.#publishing.publishAll(topic, messages) as unknown as readonly EnvelopeOf<T, N>[];
   }
 
   subscribe<N extends TopicName<T>>(
@@ -320,12 +275,4 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
 function mine(delivery: Delivery): HeldDelivery {
   if (delivery instanceof HeldDelivery) return delivery;
   throw new InvalidOptionError("delivery is not one that this library handed out");
-}
-
-/** Names travel into keys and subjects of brokers: no control characters, not empty, at most 200 characters. */
-function checkName(what: string, name: string): void {
-  // deno-lint-ignore no-control-regex
-  if (typeof name !== "string" || name === "" || name.length > 200 || /[\x00-\x1f\x7f]/.test(name)) {
-    throw new InvalidOptionError(`${what} must be a text of 1 to 200 characters without control characters`);
-  }
 }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "./clock.ts";
 import type { Delivery, SubscribeOptions } from "./contract.ts";
 import type { HeldDelivery } from "./delivery.ts";
-import type { Subscription } from "./subscription.ts";
+import type { Reader, Subscription } from "./subscription.ts";
 
 type Result = IteratorResult<Delivery, undefined>;
 const DONE: Result = { done: true, value: undefined };
@@ -18,7 +18,7 @@ interface Waiter {
  * One reader of a subscription. Hand-written rather than a generator: half the cost a message, and breaking out never waits
  * for a message to come.
  */
-export class DeliveryStream implements AsyncIterableIterator<Delivery> {
+export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   readonly #subscription: Subscription;
   readonly #clock: Clock;
   readonly #idleMs: number | undefined;

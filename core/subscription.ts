@@ -4,7 +4,6 @@ import { type DeliveryOwner, HeldDelivery, type Item } from "./delivery.ts";
 import { BrokerUnavailableError, InvalidOptionError } from "./errors.ts";
 import { ReadyQueue } from "./ready_queue.ts";
 import { forEachId, RangeBuilder, type Ranges, type ToHost, type ToSession } from "./session/messages.ts";
-import type { DeliveryStream } from "./stream.ts";
 
 /** What a subscription needs of its broker. */
 export interface SubscriptionHost {
@@ -19,6 +18,18 @@ export interface SubscriptionHost {
   admit(subscription: Subscription, delivery: HeldDelivery): undefined | Promise<boolean>;
   /** Nobody reads it and nothing is handed out: leave. */
   abandon(subscription: Subscription): void;
+}
+
+/** A reader of a subscription, as the subscription sees it. */
+export interface Reader {
+  /** Whether it waits for a delivery. */
+  readonly waiting: boolean;
+  /** Hands one over. */
+  give(delivery: HeldDelivery): void;
+  /** Hands one over once its schema has answered; `undefined` = refused. */
+  giveLater(delivery: Promise<HeldDelivery | undefined>): void;
+  /** Ends it, with an error or without. */
+  end(error?: Error): void;
 }
 
 /** Longest `retry` delay; longer waits belong to a timer of the store. */
@@ -41,7 +52,7 @@ export class Subscription implements DeliveryOwner {
   readonly #host: SubscriptionHost;
   readonly #ready: ReadyQueue;
   readonly #handed = new Map<number, HeldDelivery>();
-  readonly #streams = new Set<DeliveryStream>();
+  readonly #streams = new Set<Reader>();
   readonly #acks = new RangeBuilder();
   readonly #drops = new RangeBuilder();
   #flushing = false;
@@ -67,7 +78,7 @@ export class Subscription implements DeliveryOwner {
   }
 
   /** A reader joins. */
-  attach(stream: DeliveryStream): void {
+  attach(stream: Reader): void {
     this.#stay();
     this.#streams.add(stream);
   }
@@ -78,7 +89,7 @@ export class Subscription implements DeliveryOwner {
   }
 
   /** A reader leaves; what it was handed stays settleable, what it was not goes to the next one. */
-  detach(stream: DeliveryStream): void {
+  detach(stream: Reader): void {
     if (this.#streams.delete(stream)) this.#mayLeave();
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, type Timer } from "../../core/clock.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
 import type { Capabilities } from "../../core/contract.ts";
 import type {
   FetchRequest,

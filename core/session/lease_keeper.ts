@@ -1,5 +1,5 @@
 import type { Timer } from "../clock.ts";
-import type { Entry, Pump, PumpContext } from "./pump.ts";
+import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 
 /**
  * Keeps the leases of messages that have one of their own: every third of the window, those past a third of it are extended.
@@ -7,12 +7,12 @@ import type { Entry, Pump, PumpContext } from "./pump.ts";
  */
 export class LeaseKeeper {
   readonly #context: PumpContext;
-  readonly #pump: Pump;
+  readonly #pump: PumpSide;
   readonly #entries: Map<number, Entry>;
   #timer: Timer | undefined;
   #stopped = false;
 
-  constructor(context: PumpContext, pump: Pump, entries: Map<number, Entry>) {
+  constructor(context: PumpContext, pump: PumpSide, entries: Map<number, Entry>) {
     this.#context = context;
     this.#pump = pump;
     this.#entries = entries;

@@ -1,35 +1,11 @@
-import type { Clock, Timer } from "../clock.ts";
-import { EnvelopeCorruptError, isEdaError } from "../errors.ts";
-import { inspect } from "../codec.ts";
-import type { Native, Raw, Transport } from "../transport.ts";
-import type { Connection } from "./connection.ts";
+import type { Timer } from "../clock.ts";
+import type { Native, Raw } from "../transport.ts";
+import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
+import { takeIn } from "./intake.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
-import { forEachId, type Ranges, rangesOf, type ToHost } from "./messages.ts";
+import { forEachId, type Ranges, rangesOf } from "./messages.ts";
 import { Settler } from "./settler.ts";
 import { Undecodables } from "./undecodables.ts";
-
-/** One unsettled message held for the host. */
-export interface Entry {
-  readonly id: number;
-  readonly native: Native;
-  readonly partition: number;
-  readonly deliveries: number;
-  /** Monotonic ms; `Infinity` where the partition's lease is the message's. */
-  leaseUntil: number;
-  readonly leaseMs: number;
-}
-
-/** What a pump needs of its session. */
-export interface PumpContext {
-  readonly transport: Transport;
-  readonly connection: Connection;
-  readonly clock: Clock;
-  readonly maxBytes: number;
-  readonly callTimeoutMs: number;
-  readonly waitMs: number;
-  readonly keepCorruptBodies: boolean;
-  post(message: ToHost): void;
-}
 
 /**
  * Keeps one subscription (topic + group) supplied: fetches while there is credit, reads the envelopes, holds the natives,
@@ -38,7 +14,7 @@ export interface PumpContext {
  * Credit: unsettled messages + what reads in flight may bring never exceed `prefetch`. A read starts when a quarter of the
  * window is free. One read waits for messages; while the topic has more than a read takes, a second one is in flight.
  */
-export class Pump {
+export class Pump implements PumpSide {
   readonly sub: number;
   readonly topic: string;
   readonly group: string;
@@ -169,56 +145,29 @@ export class Pump {
   }
 
   #accept(raws: readonly Raw[], sentAt: number): void {
-    const texts: string[] = [];
-    const dataAt: number[] = [];
-    const attempts: number[] = [];
-    const gone: Entry[] = [];
-    const base = this.#nextId;
-    let counted = false;
-    for (const raw of raws) {
-      if (raw.body === null) {
-        gone.push(this.#entry(-1, raw, sentAt));
-        continue;
-      }
-      try {
-        const found = inspect(raw.body, { maxBytes: this.#context.maxBytes });
-        const entry = this.#entry(this.#nextId++, raw, sentAt);
-        this.#entries.set(entry.id, entry);
-        texts.push(found.text);
-        dataAt.push(found.binary ? -found.dataAt - 2 : found.dataAt);
-        attempts.push(entry.deliveries);
-        counted ||= entry.deliveries > 0;
-      } catch (error) {
-        const reason = isEdaError(error)
-          ? error
-          : new EnvelopeCorruptError("not-json", "the message could not be read", { cause: error });
-        this.#undecodables.add(this.#entry(-1, raw, sentAt), raw.body, reason);
-      }
-    }
-    if (texts.length > 0) {
-      this.#context.post({ k: "deliver", sub: this.sub, base, texts, dataAt, ...(counted ? { attempts } : {}) });
+    const found = takeIn(raws, this.#nextId, sentAt, this.#context.maxBytes);
+    const { good, bad, gone } = found;
+    for (const { entry, body, error } of bad) this.#undecodables.add(entry, body, error);
+    if (good.length > 0) {
+      const base = this.#nextId;
+      this.#nextId += good.length;
+      for (const entry of good) this.#entries.set(entry.id, entry);
+      const { texts, dataAt, attempts } = found;
+      this.#context.post({
+        k: "deliver",
+        sub: this.sub,
+        base,
+        texts,
+        dataAt,
+        ...(attempts === undefined ? {} : { attempts }),
+      });
       this.#leases.watch();
     }
     if (gone.length > 0) {
-      this.#context.post({
-        k: "signal",
-        name: "missing-payload",
-        topic: this.topic,
-        details: { count: gone.length },
-      });
+      const details = { count: gone.length };
+      this.#context.post({ k: "signal", name: "missing-payload", topic: this.topic, details });
       void this.#settler.settle("ack", gone);
     }
-  }
-
-  #entry(id: number, raw: Raw, sentAt: number): Entry {
-    return {
-      id,
-      native: raw.native,
-      partition: raw.partition,
-      deliveries: toCount(raw.deliveries),
-      leaseUntil: raw.leaseMs === undefined ? Infinity : sentAt + raw.leaseMs,
-      leaseMs: raw.leaseMs ?? 0,
-    };
   }
 
   /** Passes settles on; `call` asks for the broker's answer. */
@@ -324,10 +273,4 @@ export class Pump {
     this.#undecodables.forget(() => true);
     return natives;
   }
-}
-
-/** A broker's count as a whole number; anything else reads as 0, so that one odd count loses no message. */
-function toCount(value: unknown): number {
-  const count = typeof value === "boolean" ? Number(value) : Math.floor(Number(value));
-  return Number.isFinite(count) && count > 0 ? count : 0;
 }

@@ -3,7 +3,8 @@ import { BrokerUnavailableError, ClosedError, type EdaError, InvalidOptionError,
 import type { Transport, TransportEvents } from "../transport.ts";
 import { Connection } from "./connection.ts";
 import type { ToHost, ToSession } from "./messages.ts";
-import { Pump, type PumpContext } from "./pump.ts";
+import { Pump } from "./pump.ts";
+import type { PumpContext } from "./pump_context.ts";
 import { Sender } from "./sender.ts";
 import { StallWatch } from "./stall_watch.ts";
 

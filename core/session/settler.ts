@@ -1,6 +1,6 @@
 import { isEdaError } from "../errors.ts";
 import type { NativeOutcome } from "../transport.ts";
-import type { Entry, Pump, PumpContext } from "./pump.ts";
+import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 
 interface Batch {
   readonly kind: "ack" | "drop";
@@ -14,13 +14,13 @@ interface Batch {
  */
 export class Settler {
   readonly #context: PumpContext;
-  readonly #pump: Pump;
+  readonly #pump: PumpSide;
   #failed: Batch[] = [];
   #inFlight = 0;
   #unconfirmed = 0;
   #waiters: (() => void)[] = [];
 
-  constructor(context: PumpContext, pump: Pump) {
+  constructor(context: PumpContext, pump: PumpSide) {
     this.#context = context;
     this.#pump = pump;
   }

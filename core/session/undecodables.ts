@@ -2,7 +2,7 @@ import { Backoff, type Timer } from "../clock.ts";
 import { sha256Hex } from "../digest.ts";
 import type { EdaError } from "../errors.ts";
 import type { Native } from "../transport.ts";
-import type { Entry, Pump, PumpContext } from "./pump.ts";
+import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 
 interface Waiting {
   readonly entry: Entry;
@@ -19,11 +19,11 @@ interface Waiting {
  */
 export class Undecodables {
   readonly #context: PumpContext;
-  readonly #pump: Pump;
+  readonly #pump: PumpSide;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 0;
 
-  constructor(context: PumpContext, pump: Pump) {
+  constructor(context: PumpContext, pump: PumpSide) {
     this.#context = context;
     this.#pump = pump;
   }

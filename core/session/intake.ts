@@ -1,0 +1,66 @@
+import { inspect } from "../codec.ts";
+import { type EdaError, EnvelopeCorruptError, isEdaError } from "../errors.ts";
+import type { Raw } from "../transport.ts";
+import type { Entry } from "./pump_context.ts";
+
+/** What one read brought. */
+export interface Intake {
+  /** Entries of the readable ones; ids count up from the first. */
+  readonly good: readonly Entry[];
+  readonly texts: readonly string[];
+  readonly dataAt: readonly number[];
+  /** Only when any is above 0. */
+  readonly attempts: readonly number[] | undefined;
+  readonly bad: readonly { readonly entry: Entry; readonly body: Uint8Array | string; readonly error: EdaError }[];
+  /** Those whose body the broker no longer has. */
+  readonly gone: readonly Entry[];
+}
+
+/** Reads a batch. One that cannot be read never keeps back the others. */
+export function takeIn(raws: readonly Raw[], base: number, sentAt: number, maxBytes: number): Intake {
+  const good: Entry[] = [];
+  const texts: string[] = [];
+  const dataAt: number[] = [];
+  const attempts: number[] = [];
+  const bad: Intake["bad"][number][] = [];
+  const gone: Entry[] = [];
+  let counted = false;
+  for (const raw of raws) {
+    if (raw.body === null) {
+      gone.push(entryOf(-1, raw, sentAt));
+      continue;
+    }
+    try {
+      const found = inspect(raw.body, { maxBytes });
+      const entry = entryOf(base + good.length, raw, sentAt);
+      good.push(entry);
+      texts.push(found.text);
+      dataAt.push(found.binary ? -found.dataAt - 2 : found.dataAt);
+      attempts.push(entry.deliveries);
+      counted ||= entry.deliveries > 0;
+    } catch (cause) {
+      const error = isEdaError(cause)
+        ? cause
+        : new EnvelopeCorruptError("not-json", "the message could not be read", { cause });
+      bad.push({ entry: entryOf(-1, raw, sentAt), body: raw.body, error });
+    }
+  }
+  return { good, texts, dataAt, attempts: counted ? attempts : undefined, bad, gone };
+}
+
+function entryOf(id: number, raw: Raw, sentAt: number): Entry {
+  return {
+    id,
+    native: raw.native,
+    partition: raw.partition,
+    deliveries: toCount(raw.deliveries),
+    leaseUntil: raw.leaseMs === undefined ? Infinity : sentAt + raw.leaseMs,
+    leaseMs: raw.leaseMs ?? 0,
+  };
+}
+
+/** A broker's count as a whole number; anything else reads as 0, so that one odd count loses no message. */
+function toCount(value: unknown): number {
+  const count = typeof value === "boolean" ? Number(value) : Math.floor(Number(value));
+  return Number.isFinite(count) && count > 0 ? count : 0;
+}

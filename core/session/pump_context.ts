@@ -1,0 +1,42 @@
+import type { Clock } from "../clock.ts";
+import type { Native, Transport } from "../transport.ts";
+import type { Connection } from "./connection.ts";
+import type { ToHost } from "./messages.ts";
+
+/** One unsettled message held for the host. */
+export interface Entry {
+  readonly id: number;
+  readonly native: Native;
+  readonly partition: number;
+  readonly deliveries: number;
+  /** Monotonic ms; `Infinity` where the partition's lease is the message's. */
+  leaseUntil: number;
+  readonly leaseMs: number;
+}
+
+/** What a pump needs of its session. */
+export interface PumpContext {
+  readonly transport: Transport;
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly maxBytes: number;
+  readonly callTimeoutMs: number;
+  readonly waitMs: number;
+  readonly keepCorruptBodies: boolean;
+  post(message: ToHost): void;
+}
+
+/** What the parts of a pump need of it. */
+export interface PumpSide {
+  readonly sub: number;
+  readonly topic: string;
+  readonly group: string;
+  /** Pulls again after the connection's backoff. */
+  later(): void;
+  /** Whether our hold on a message ran out. */
+  expired(entry: Entry): boolean;
+  /** These entries are no longer ours. */
+  lose(entries: readonly Entry[], why: string): void;
+  /** Tells the host of settles that did not take effect. */
+  settleFailed(ids: readonly number[], why: string, call?: number): void;
+}
