@@ -8,6 +8,7 @@ import type { ResolvedOptions } from "./options.ts";
 
 /** The client's socket. */
 export interface SocketSlice {
+  readonly writable: boolean;
   cork(): void;
   uncork(): void;
   destroy(): void;

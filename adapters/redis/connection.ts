@@ -67,7 +67,9 @@ export class Connection {
 
   /** Whether commands can be sent right now. */
   get live(): boolean {
-    return this.#line !== undefined && this.#line.client.status === "ready";
+    const client = this.#line?.client;
+    // A socket that was reset may not have said so yet.
+    return client !== undefined && client.status === "ready" && client.stream?.writable === true;
   }
 
   /** The server's number for this connection, where known. */
@@ -215,11 +217,13 @@ export class Connection {
   }
 }
 
+/**
+ * Ends a client at once. Where there is a socket it is destroyed, and the client, which may not reconnect, ends with it: asked
+ * to disconnect it would say goodbye to a peer that may be silent, and start a timer that outlives a socket already closed.
+ */
 function destroy(client: ClientSlice): void {
-  const { stream } = client;
-  client.disconnect();
-  // A peer that is silent would keep a socket that is merely ended open.
-  stream?.destroy();
+  if (client.stream) client.stream.destroy();
+  else client.disconnect();
 }
 
 function isUnknownScript(error: unknown): boolean {

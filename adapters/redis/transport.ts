@@ -106,12 +106,15 @@ class RedisTransport implements Transport {
     this.#mustBeOpen();
     this.#events = events;
     const { main } = this.#context;
-    if (!main.live) return await main.ready();
-    try {
-      await main.call("PING", []);
-    } catch (error) {
-      throw isReply(error) ? refusal("PING", error) : error;
+    if (main.live) {
+      try {
+        await main.call("PING", []);
+      } catch (error) {
+        // A lost connection is made anew below; an answer that is an error is the server's last word.
+        if (isReply(error)) throw refusal("PING", error);
+      }
     }
+    await main.ready();
   }
 
   async send(topic: string, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {

@@ -13,6 +13,8 @@ export interface OwnershipEvents {
   lost(partition: number, epoch: number, why: string): void;
   /** It belongs to another member: read no more of it, and call {@link Ownership.release} when nothing of it is held. */
   surplus(partition: number): void;
+  /** A try to get a partition failed; another follows. */
+  failed(partition: number, error: unknown): void;
   /** `standby` = this member owns none. Told on each change, and once the first tries were answered. */
   state(state: "active" | "standby"): void;
 }
@@ -62,7 +64,10 @@ export class Ownership {
         events.lost(partition, epoch, why);
         this.#tell();
       },
-      tried: () => this.#tell(),
+      tried: (partition: number, error?: unknown) => {
+        if (error !== undefined) events.failed(partition, error);
+        this.#tell(error === undefined);
+      },
     };
     this.#owners = Array.from(
       { length: partitions },
@@ -127,11 +132,11 @@ export class Ownership {
     this.#owners[partition]?.renounce(why, restMs);
   }
 
-  #tell(): void {
+  #tell(known = true): void {
     if (!this.#running || !this.#divided) return;
     if (this.#owners.every((owner) => owner.state !== "seeking" || owner.tried)) this.#decide();
     const state = this.#owners.some((owner) => owner.state === "owned") ? "active" : "standby";
-    if (state === this.#told) return;
+    if (state === this.#told || (state === "standby" && !known)) return;
     this.#told = state;
     this.#events.state(state);
   }

@@ -9,8 +9,8 @@ export interface PartitionOwnerEvents {
   renewed(partition: number, epoch: number, leaseUntil: number): void;
   /** It is not ours any more. */
   lost(partition: number, epoch: number, why: string): void;
-  /** A try to get it was answered, or failed. */
-  tried(partition: number): void;
+  /** A try to get it was answered, or failed with `error`. */
+  tried(partition: number, error?: unknown): void;
 }
 
 /** Where a {@link PartitionOwner} stands. */
@@ -141,10 +141,11 @@ export class PartitionOwner {
     const turn = this.#turn;
     const sentAt = this.#clock.monotonic();
     let epoch: number | undefined;
+    let failure: unknown;
     try {
       epoch = await this.#store.acquire(this.partition, this.#times.leaseMs);
-    } catch {
-      // Another try follows; calls that matter to the caller report the outage.
+    } catch (error) {
+      failure = error;
     }
     if (turn !== this.#turn) {
       if (epoch !== undefined) await this.#give(epoch);
@@ -161,7 +162,7 @@ export class PartitionOwner {
     // Members that wait for the same partition should not try at the same moment for ever.
     const wait = this.#times.pollMs * (0.75 + this.#clock.random() / 2);
     this.#next = this.#clock.timer(wait, () => void this.#acquire());
-    this.#events.tried(this.partition);
+    this.#events.tried(this.partition, failure);
   }
 
   /** The broker confirmed our hold by a call that was sent at `sentAt`. */

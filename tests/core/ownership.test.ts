@@ -118,6 +118,7 @@ function ownershipOf(broker: FakeBroker, member: string, partitions: number) {
       renewed: () => {},
       lost: (partition) => told.push(`lost ${partition}`),
       surplus: (partition) => told.push(`surplus ${partition}`),
+      failed: (partition) => told.push(`failed ${partition}`),
       state: (state) => told.push(state),
     },
   );
@@ -363,9 +364,11 @@ test("Ownership is decided also when the broker is away", async () => {
   const broker = new FakeBroker(new VirtualClock());
   broker.away = true;
   for (const partitions of [1, 4]) {
-    const { ownership } = ownershipOf(broker, "a", partitions);
+    const { ownership, told } = ownershipOf(broker, "a", partitions);
     ownership.start();
     await ownership.decided();
+    // A failure is no verdict: this member is not said to stand by.
+    assert.deepEqual(told, partitions === 1 ? ["failed 0"] : []);
     await ownership.stop("done");
   }
   assert.equal(broker.clock.armed, 0);
