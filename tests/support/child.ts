@@ -163,7 +163,8 @@ class RunningChild implements Child {
   }
 
   kill(signal: "SIGTERM" | "SIGKILL" | "SIGINT" | "SIGSTOP" | "SIGCONT" = "SIGKILL"): void {
-    if (!this.#ended) this.#process.kill(signal);
+    // Not through the child object: on Deno it sends only the first signal, and then reports it as the way the child ended.
+    if (!this.#ended) process.kill(this.pid, signal);
   }
 
   #notify(): void {
