@@ -152,7 +152,7 @@ export class OrderedPartition {
     try {
       return await (this.#phase === "claim" ? this.#claim(epoch, max) : this.#readNew(epoch, max));
     } catch (error) {
-      // mutated
+      if (this.#epoch === epoch) this.#recover();
       throw isReply(error) ? refusal("XREADGROUP", error) : error;
     } finally {
       this.#reading--;
