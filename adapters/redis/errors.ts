@@ -108,7 +108,10 @@ function understood(command: string, error: unknown): EdaError | undefined {
     return new AuthenticationError("Redis refused the user name or password", about);
   }
   if (/NOPERM|ACL failure|has no permissions|can't run this command|can't access/i.test(text)) {
-    return new AuthenticationError(`the Redis user may not run ${command} on the keys of this topic`, about);
+    return new AuthenticationError(
+      `the Redis user lacks a right that ${command} needs on the keys of this topic`,
+      about,
+    );
   }
   for (const [code, why] of FOR_NOW) {
     if (replies(error, code)) return new BrokerUnavailableError(`Redis refused ${command}: ${why}`, about);
