@@ -41,6 +41,7 @@ function harnessOf(
   const streamOf = (topic: string): string => `${prefix}:stream:${topic}`;
   return {
     name,
+    ordering: extra.ordered === false ? "none" : "subject",
     broker: (options) => new RedisStreamsBroker({ url, prefix, isolation, ...extra, ...options }),
     faultyBroker: (options) =>
       new RedisStreamsBroker({ url: state.proxy!.url(url), prefix, isolation, ...extra, ...options }),

@@ -34,6 +34,8 @@ export interface Harness {
   raw?(topic: string, bytes: Uint8Array): Promise<void>;
   /** What the server itself counts as delivered and unsettled. */
   inFlight?(topic: string, group: string): Promise<number>;
+  /** `none`: members compete message by message, so only loss is checked across them. Default `subject`. */
+  readonly ordering?: "subject" | "none";
   /** How long a take-over after an orderly close may take, ms. Default 1,000. */
   readonly takeOverMs?: number;
 }

@@ -107,6 +107,7 @@ async function shared(
   subjects: number,
   change: boolean = false,
 ): Promise<void> {
+  const ordered = c.harness.ordering !== "none";
   const publisher = c.broker();
   const done = new Set<number>();
   const first: number[] = [];
@@ -124,7 +125,7 @@ async function shared(
     const subject = delivery.envelope.subject!;
     const other = holder.get(subject);
     assert.ok(
-      other === undefined || other.broker === broker || other.delivery.signal.aborted,
+      !ordered || other === undefined || other.broker === broker || other.delivery.signal.aborted,
       `subject ${subject} is held by two consumers and the first was not told`,
     );
     holder.set(subject, { broker, delivery });
@@ -145,7 +146,7 @@ async function shared(
   }
   await Promise.all(readers);
   assert.equal(done.size, total);
-  for (let s = 0; s < subjects; s++) {
+  for (let s = 0; ordered && s < subjects; s++) {
     const lane = first.filter((n) => n % subjects === s);
     assert.deepEqual(lane, [...lane].sort((a, b) => a - b), `subject s${s} is in order`);
   }
