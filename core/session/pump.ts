@@ -1,6 +1,6 @@
 import type { Timer } from "../clock.ts";
 import type { Native, Raw } from "../transport.ts";
-import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
+import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 import { takeIn } from "./intake.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { forEachId, type Ranges, rangesOf } from "./messages.ts";
@@ -27,16 +27,20 @@ export class Pump implements PumpSide {
   readonly #settler: Settler;
   readonly #undecodables: Undecodables;
   readonly #probes: number[] = [];
-  #nextId = 0;
+  readonly #ids: PumpIds;
   #reserved = 0;
   #reads = 0;
   #backlog = false;
   #stopped = false;
+  #surrendered = false;
+  /** What came after we had stopped: given back unseen. */
+  readonly #late: Native[] = [];
   #waiting: AbortController | undefined;
   #retry: Timer | undefined;
   #failing = false;
 
-  constructor(context: PumpContext, sub: number, topic: string, group: string, prefetch: number) {
+  constructor(context: PumpContext, sub: number, topic: string, group: string, prefetch: number, ids: PumpIds) {
+    this.#ids = ids;
     this.sub = sub;
     this.topic = topic;
     this.group = group;
@@ -45,7 +49,7 @@ export class Pump implements PumpSide {
     this.#quarter = Math.max(1, Math.ceil(prefetch / 4));
     this.#leases = new LeaseKeeper(context, this, this.#entries);
     this.#settler = new Settler(context, this);
-    this.#undecodables = new Undecodables(context, this);
+    this.#undecodables = new Undecodables(context, this, ids);
   }
 
   /** Unsettled messages, settles on their way back included where the broker may still count them. */
@@ -108,6 +112,8 @@ export class Pump implements PumpSide {
     this.#reserved -= max;
     if (this.#stopped) this.#settler.wake();
     if (this.#waiting === abort) this.#waiting = undefined;
+    // What a read brings after everything was given back is not ours to hand out.
+    if (this.#surrendered) return;
     if (failure !== undefined) return this.#failed(failure);
     if (this.#failing) {
       this.#failing = false;
@@ -145,12 +151,13 @@ export class Pump implements PumpSide {
   }
 
   #accept(raws: readonly Raw[], sentAt: number): void {
-    const found = takeIn(raws, this.#nextId, sentAt, this.#context.maxBytes);
+    if (this.#stopped) return void this.#late.push(...raws.map((raw) => raw.native));
+    const found = takeIn(raws, this.#ids.delivery, sentAt, this.#context.maxBytes);
     const { good, bad, gone } = found;
     for (const { entry, body, error } of bad) this.#undecodables.add(entry, body, error);
     if (good.length > 0) {
-      const base = this.#nextId;
-      this.#nextId += good.length;
+      const base = this.#ids.delivery;
+      this.#ids.delivery += good.length;
       for (const entry of good) this.#entries.set(entry.id, entry);
       const { texts, dataAt, attempts } = found;
       this.#context.post({
@@ -178,12 +185,11 @@ export class Pump implements PumpSide {
       const late: number[] = [];
       forEachId(ranges, (id) => {
         const entry = this.#entries.get(id);
-        if (entry === undefined) return void (call === undefined ? 0 : late.push(id));
         this.#entries.delete(id);
-        if (this.expired(entry)) late.push(id);
+        if (entry === undefined || this.expired(entry)) late.push(id);
         else good.push(entry);
       });
-      if (late.length > 0) this.settleFailed(late, "the lease had run out", call);
+      if (late.length > 0) this.settleFailed(late, "it was no longer ours", call);
       if (good.length > 0) void this.#settler.settle(kind, good, call);
     }
     this.#pull();
@@ -267,8 +273,9 @@ export class Pump implements PumpSide {
 
   /** Forgets everything held; answers the natives to give back. */
   surrender(why: string): readonly Native[] {
+    this.#surrendered = true;
     const held = [...this.#entries.values()];
-    const natives = [...held.map((entry) => entry.native), ...this.#undecodables.natives()];
+    const natives = [...held.map((entry) => entry.native), ...this.#undecodables.natives(), ...this.#late];
     this.lose(held, why);
     this.#undecodables.forget(() => true);
     return natives;
