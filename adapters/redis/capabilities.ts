@@ -1,5 +1,5 @@
 import type { Capabilities } from "../../core/contract.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "./resolve.ts";
 
 /** What Redis Streams can do. `survivesBlockedHost` is for whoever decides on the thread. */
 export function redisCapabilities(options: Pick<ResolvedOptions, "ordered" | "maxBytes">): Capabilities {

@@ -4,7 +4,7 @@
  * @module
  */
 import { ClientMissingError, InvalidOptionError } from "../../core/errors.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "./resolve.ts";
 
 /** The client's socket. */
 export interface SocketSlice {

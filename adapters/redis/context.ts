@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { TransportEvents } from "../../core/transport.ts";
 import type { Connection } from "./connection.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "./resolve.ts";
 import type { TopicBook } from "./topic_book.ts";
 import type { Trimmer } from "./trimmer.ts";
 

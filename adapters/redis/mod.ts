@@ -29,7 +29,8 @@ import { checkOptions } from "../../core/options.ts";
 import type { AnyTopics, Topics } from "../../core/topics.ts";
 import { linkFor } from "../../workers/link_for.ts";
 import { redisCapabilities } from "./capabilities.ts";
-import { REDIS_OPTION_NAMES, type RedisTransportOptions, resolveOptions } from "./options.ts";
+import { REDIS_OPTION_NAMES, type RedisTransportOptions } from "./options.ts";
+import { resolveOptions } from "./resolve.ts";
 
 export type { RedisTransportOptions } from "./options.ts";
 

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { harmless, publishRefusal, refusal } from "../../adapters/redis/errors.ts";
 import { checkServer } from "../../adapters/redis/greeting.ts";
 import { besideOf, crc32, partitionOf, slotOf, TopicKeys } from "../../adapters/redis/keys.ts";
-import { resolveOptions } from "../../adapters/redis/options.ts";
+import { resolveOptions } from "../../adapters/redis/resolve.ts";
 import { ReadSize } from "../../adapters/redis/read_size.ts";
 import { bodyOf, type Bytes, isOlder, readClaimed, readEntries, textOf } from "../../adapters/redis/wire.ts";
 import type { EdaError } from "../../core/errors.ts";
