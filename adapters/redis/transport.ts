@@ -54,6 +54,15 @@ export async function createTransport(options: RedisTransportOptions, clock: Clo
   return new RedisTransport(resolved, clock, clientFactory(await loadClient(), resolved));
 }
 
+/** This machine's name and a dash; empty where asking for it takes a permission that was not given (on Deno). */
+function machine(): string {
+  try {
+    return `${hostname()}-`;
+  } catch {
+    return "";
+  }
+}
+
 function randomPart(clock: Clock): string {
   return Math.floor(clock.random() * 36 ** 8).toString(36).padStart(8, "0");
 }
@@ -90,7 +99,7 @@ class RedisTransport implements Transport {
       main,
       topics,
       trimmer,
-      consumer: options.consumer ?? `${hostname()}-${process.pid}-${randomPart(clock)}`,
+      consumer: options.consumer ?? `${machine()}${process.pid}-${randomPart(clock)}`,
       instance,
       get events() {
         return events();
