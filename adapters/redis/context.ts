@@ -31,4 +31,8 @@ export interface RedisNative {
   readonly id: string;
   /** Monotonic ms when its claim was last confirmed to begin; counts only where nobody owns partitions. */
   heldSince: number;
+  /** Settled perhaps: an answer was lost, or the entry is gone. That it is not pending is no surprise then. */
+  doubtful: boolean;
+  /** Where it is counted as held; undefined once it is not. */
+  batch: unknown;
 }

@@ -1,9 +1,11 @@
-import type { NativeOutcome } from "../../core/transport.ts";
+import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { PartitionSettler } from "./by_partition.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
 import { isReply, refusal } from "./errors.ts";
+import { Held } from "./held.ts";
 import type { PartitionKeys } from "./keys.ts";
 import { ACK, RELEASE } from "./scripts/settling.ts";
+import type { Entry } from "./wire.ts";
 
 /** What settling tells its partition. */
 export interface HoldingsEvents {
@@ -26,9 +28,7 @@ export class Holdings implements PartitionSettler {
   readonly #group: string;
   readonly #keys: PartitionKeys;
   readonly #events: HoldingsEvents;
-  readonly #held = new Set<string>();
-  /** Settled perhaps: the answer was lost, or the entry is gone. That they are not pending is no surprise then. */
-  readonly #doubtful = new Set<string>();
+  readonly #held = new Held();
   #token = "";
   #floorAt = 0;
 
@@ -44,8 +44,8 @@ export class Holdings implements PartitionSettler {
   }
 
   /** The ids held. */
-  ids(): Iterable<string> {
-    return this.#held;
+  ids(): string[] {
+    return this.#held.ids();
   }
 
   /** An epoch begins, under this token. */
@@ -57,62 +57,60 @@ export class Holdings implements PartitionSettler {
   /** The epoch is over. */
   end(): void {
     this.#held.clear();
-    this.#doubtful.clear();
     this.#token = "";
   }
 
-  /** One was handed out; `gone` = its entry is no longer in the stream, and perhaps no longer pending. */
-  add(id: string, gone: boolean): void {
-    this.#held.add(id);
-    if (gone) this.#doubtful.add(id);
+  /** Takes entries of one reply in, and answers them as they are handed out. */
+  take(entries: readonly Entry[], partition: number, epoch: number): Raw[] {
+    return this.#held.take(entries, partition, epoch, 0);
   }
 
   /** Settles natives of the present epoch. */
   async settle(natives: readonly RedisNative[]): Promise<NativeOutcome[]> {
-    const ids = natives.map((native) => native.id);
-    if (ids.length <= MAX_IDS) return await this.#ackSome(ids);
+    if (natives.length <= MAX_IDS) return await this.#ackSome(natives);
     const chunks: Promise<NativeOutcome[]>[] = [];
-    for (let at = 0; at < ids.length; at += MAX_IDS) chunks.push(this.#ackSome(ids.slice(at, at + MAX_IDS)));
+    for (let at = 0; at < natives.length; at += MAX_IDS) chunks.push(this.#ackSome(natives.slice(at, at + MAX_IDS)));
     return (await Promise.all(chunks)).flat();
   }
 
-  async #ackSome(ids: readonly string[]): Promise<NativeOutcome[]> {
+  async #ackSome(natives: readonly RedisNative[]): Promise<NativeOutcome[]> {
     const { main, clock } = this.#context;
     const now = clock.monotonic();
     const floor = now - this.#floorAt >= FLOOR_MS;
     if (floor) this.#floorAt = now;
     const { stream, owner, floor: floorKey } = this.#keys;
     const token = this.#token;
+    const args = [token, this.#group, floor ? "1" : "0"];
+    for (const { id } of natives) args.push(id);
     let reply: unknown;
     try {
-      reply = await main.run(ACK, [stream, owner, floorKey], [token, this.#group, floor ? "1" : "0", ...ids]);
+      reply = await main.run(ACK, [stream, owner, floorKey], args);
     } catch (error) {
-      if (this.#token === token) { for (const id of ids) this.#doubtful.add(id); }
+      this.doubt(natives);
       throw isReply(error) ? refusal(ACK.name, error) : error;
     }
+    const outcomes = new Array<NativeOutcome>(natives.length);
     if (reply === -1) {
       if (this.#token === token) this.#events.refused();
-      return ids.map(() => "stale");
+      return outcomes.fill("stale");
     }
-    const all = reply === ids.length;
-    const outcomes = ids.map((id, at): NativeOutcome => {
+    const all = reply === natives.length;
+    natives.forEach((native, at) => {
       // Of many at once only the sum is known. We own the partition, so what was not pending was settled by hand.
       const pending = all || (Array.isArray(reply) ? reply[at] === 1 : (reply as number) > 0);
-      return pending || this.#doubtful.has(id) ? "settled" : "stale";
+      outcomes[at] = pending || native.doubtful ? "settled" : "stale";
+      this.#held.letGo(native);
     });
-    if (this.#token !== token) return outcomes;
-    for (const id of ids) {
-      this.#held.delete(id);
-      this.#doubtful.delete(id);
+    if (this.#token === token) {
+      if (!all) this.#events.missing();
+      this.#events.changed();
     }
-    if (!all) this.#events.missing();
-    this.#events.changed();
     return outcomes;
   }
 
   /** These are settled, but the caller will be told of a failure and ask again. */
   doubt(natives: readonly RedisNative[]): void {
-    for (const { id } of natives) this.#doubtful.add(id);
+    for (const native of natives) native.doubtful = true;
   }
 
   /** Takes the deliveries of natives that are given back out of the count. They stay pending for the next owner. */

@@ -54,9 +54,9 @@ export class OrderedSubscription implements Subscription {
     );
     const store = new RedisOwnerStore(context, group, keys, {
       groupLost: () => this.#signal("group-lost"),
-      counted: (partition, epoch, pending, lag) => {
+      counted: (partition, epoch, pending, lag, strangers) => {
         if (this.#ownership.epochOf(partition) !== epoch) return;
-        this.#parts[partition]!.counted(pending);
+        this.#parts[partition]!.counted(pending, strangers);
         this.#tellLag(partition, lag);
       },
     });

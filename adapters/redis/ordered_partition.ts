@@ -1,12 +1,12 @@
 import type { Raw } from "../../core/transport.ts";
-import type { RedisContext, RedisNative } from "./context.ts";
+import type { RedisContext } from "./context.ts";
 import { isReply, refusal, replies } from "./errors.ts";
 import { fencedRead } from "./fenced_read.ts";
 import { Holdings } from "./holdings.ts";
 import type { PartitionKeys } from "./keys.ts";
 import { ReadSize } from "./read_size.ts";
 import { CLAIM, GROUP_STATE } from "./scripts/reading.ts";
-import { type Entry, readClaimed, sizeOf } from "./wire.ts";
+import { type Entry, readClaimed } from "./wire.ts";
 
 /** What a partition tells its subscription. */
 export interface PartitionEvents {
@@ -137,9 +137,16 @@ export class OrderedPartition {
     this.#wakes++;
   }
 
-  /** The server counts `pending` entries under our name. Anything we do not hold was delivered into a lost reply. */
-  counted(pending: number): void {
+  /**
+   * The server counts `pending` entries under our name, and `strangers` under names that never owned the partition. What is
+   * ours and not held was delivered into a lost reply; what is theirs comes due one day.
+   */
+  counted(pending: number, strangers: number): void {
     if (pending < 0) return this.#events.groupLost(this.partition);
+    if (strangers > 0) {
+      this.#events.strangers(this.partition);
+      if (this.#strangersAt === Infinity) this.#strangersAt = this.#context.clock.monotonic();
+    }
     if (this.#phase === "live" && this.#reading === 0 && pending > this.holdings.size) this.#recover();
   }
 
@@ -260,15 +267,7 @@ export class OrderedPartition {
   }
 
   #handOut(epoch: number, entries: readonly Entry[]): Raw[] {
-    const heldSince = this.#context.clock.monotonic();
-    let bytes = 0;
-    const raws = entries.map(({ id, body, deliveries }): Raw => {
-      this.holdings.add(id, body === null);
-      bytes += sizeOf(body);
-      const native: RedisNative = { partition: this.partition, epoch, id, heldSince };
-      return { body, native, partition: this.partition, deliveries };
-    });
-    this.#size.learn(entries.length, bytes);
-    return raws;
+    this.#size.learn(entries);
+    return this.holdings.take(entries, this.partition, epoch);
   }
 }

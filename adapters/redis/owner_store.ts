@@ -7,8 +7,11 @@ import { ACQUIRE, BEAT, LEAVE, RENEW, SURRENDER } from "./scripts/ownership.ts";
 export interface OwnerStoreEvents {
   /** A group that had been there was not there any more, and was created again. */
   groupLost(partition: number): void;
-  /** At a renewal: how many entries are pending under our name (-1 = the group is gone), and how far behind the group is (-1 = unknown). */
-  counted(partition: number, epoch: number, pending: number, lag: number): void;
+  /**
+   * At a renewal: how many entries are pending under our name (-1 = the group is gone), how far behind the group is (-1 =
+   * unknown), and how many are pending under names that never owned the partition.
+   */
+  counted(partition: number, epoch: number, pending: number, lag: number, strangers: number): void;
 }
 
 /** The owner records of one topic and group: a key per partition that holds the owner's token and runs out. */
@@ -61,12 +64,12 @@ export class RedisOwnerStore implements OwnerStore {
     const { main, consumer } = this.#context;
     await main.ready();
     const keys = this.#keys[partition]!;
-    const [ours, pending, lag] = await main.run(
+    const [ours, pending, lag, strangers] = await main.run(
       RENEW,
       [keys.stream, keys.owner, keys.epoch, keys.owners, keys.floor],
       [this.token(epoch), String(epoch), String(leaseMs), this.#group, consumer],
-    ) as [0 | 1, number, number];
-    if (ours === 1) this.#events.counted(partition, epoch, pending, lag);
+    ) as [0 | 1, number, number, number];
+    if (ours === 1) this.#events.counted(partition, epoch, pending, lag, strangers);
     return ours === 1;
   }
 

@@ -11,10 +11,12 @@ export class ReadSize {
     return Math.max(1, Math.min(max, Math.floor(MAX_BYTES / Math.max(1, this.#average))));
   }
 
-  /** `count` bodies came with `bytes` in all. */
-  learn(count: number, bytes: number): void {
-    if (count === 0) return;
-    const average = bytes / count;
+  /** These came. */
+  learn(entries: readonly { readonly body: string | Uint8Array | null }[]): void {
+    if (entries.length === 0) return;
+    let size = 0;
+    for (const { body } of entries) size += body === null ? 0 : body.length;
+    const average = size / entries.length;
     // Upwards at once, downwards slowly: what was large once may come again.
     this.#average = average > this.#average ? average : this.#average * 0.75 + average * 0.25;
   }

@@ -1,6 +1,7 @@
 import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
 import { isReply, refusal } from "./errors.ts";
+import { Held } from "./held.ts";
 import type { PartitionKeys } from "./keys.ts";
 import { CLAIM } from "./scripts/reading.ts";
 import { ACK, RELEASE, SETTLE_MINE } from "./scripts/settling.ts";
@@ -25,9 +26,7 @@ export class Shard {
   idle = false;
   readonly #context: RedisContext;
   readonly #group: string;
-  readonly #held = new Set<string>();
-  /** Settled perhaps: the answer was lost, or the entry is gone. That they are not pending is no surprise then. */
-  readonly #doubtful = new Set<string>();
+  readonly #held = new Held();
   #mode: Mode | undefined;
   #from = "-";
   #floorAt = 0;
@@ -55,7 +54,7 @@ export class Shard {
     const reply = await main.run(
       CLAIM,
       [this.keys.stream, this.keys.owner, this.keys.owners],
-      ["", this.#group, consumer, this.#from, String(count), String(options.minIdleMs), mode, ...this.#held],
+      ["", this.#group, consumer, this.#from, String(count), String(options.minIdleMs), mode, ...this.#held.ids()],
       { bytes: true },
     );
     const { lookedAt, lastId, entries } = readClaimed(reply)!;
@@ -65,7 +64,7 @@ export class Shard {
       this[mode] = false;
       this.#mode = undefined;
     }
-    return entries.map((entry) => this.handOut(entry, sentAt));
+    return this.take(entries, sentAt);
   }
 
   #begin(mode: Mode): void {
@@ -73,12 +72,9 @@ export class Shard {
     this.#from = "-";
   }
 
-  /** Makes an entry read at `sentAt` ours. */
-  handOut({ id, body, deliveries }: Entry, sentAt: number): Raw {
-    this.#held.add(id);
-    if (body === null) this.#doubtful.add(id);
-    const native: RedisNative = { partition: this.partition, epoch: 0, id, heldSince: sentAt };
-    return { body, native, partition: this.partition, deliveries, leaseMs: this.#context.options.minIdleMs };
+  /** Makes entries read at `sentAt` ours, and answers them as they are handed out. */
+  take(entries: readonly Entry[], sentAt: number): Raw[] {
+    return this.#held.take(entries, this.partition, 0, sentAt, this.#context.options.minIdleMs);
   }
 
   /**
@@ -102,9 +98,9 @@ export class Shard {
       return ids.map(() => (reply as number) > 0);
     });
     return outcomes.map((done, at): NativeOutcome => {
-      const { id } = natives[at]!;
-      this.#held.delete(id);
-      return this.#doubtful.delete(id) || done ? "settled" : "stale";
+      const native = natives[at]!;
+      this.#held.letGo(native);
+      return done || native.doubtful ? "settled" : "stale";
     });
   }
 
@@ -119,7 +115,7 @@ export class Shard {
     return outcomes.map((done, at): NativeOutcome => {
       const native = natives[at]!;
       if (done) native.heldSince = sentAt;
-      else this.#held.delete(native.id);
+      else this.#held.letGo(native);
       return done ? "settled" : "stale";
     });
   }
@@ -128,7 +124,7 @@ export class Shard {
   async release(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
     const outcomes = await this.#inChunks(natives, (some) => this.#giveBack(some.map((native) => native.id)), false);
     return outcomes.map((done, at): NativeOutcome => {
-      this.#held.delete(natives[at]!.id);
+      this.#held.letGo(natives[at]!);
       return done ? "settled" : "stale";
     });
   }
@@ -183,6 +179,6 @@ export class Shard {
 
   /** These may be settled, but the caller is told of a failure and will ask again. */
   doubt(natives: readonly RedisNative[]): void {
-    for (const { id } of natives) this.#doubtful.add(id);
+    for (const native of natives) native.doubtful = true;
   }
 }

@@ -12,7 +12,7 @@ import type { Subscription } from "./subscription.ts";
 import { tidy } from "./tidy.ts";
 import type { Topic } from "./topic_book.ts";
 import { Unblock } from "./unblock.ts";
-import { type Entry, readEntries } from "./wire.ts";
+import { readEntries } from "./wire.ts";
 
 /** Added to twice the block time: a server may start its clock again when another client was woken first. */
 const GRACE_MS = 1_000;
@@ -174,14 +174,10 @@ export class UnorderedSubscription implements Subscription {
     const raws: Raw[] = [];
     for (const { stream, entries } of readEntries(reply)) {
       const shard = shards.find((one) => one.keys.stream === stream);
-      if (shard !== undefined) { for (const entry of entries) raws.push(shard.handOut(entry, sentAt)); }
-      this.#learn(entries);
+      if (shard !== undefined) raws.push(...shard.take(entries, sentAt));
+      this.#size.learn(entries);
     }
     return raws;
-  }
-
-  #learn(entries: readonly Entry[]): void {
-    this.#size.learn(entries.length, entries.reduce((sum, { body }) => sum + (body?.length ?? 0), 0));
   }
 
   /** Waits at the server; an abort ends the wait, and what came by then is handed out all the same. */

@@ -101,11 +101,6 @@ export function readClaimed(reply: unknown): Claimed | undefined {
   return { lookedAt, lastId: lastId.toString("latin1"), strangers, dueInMs, entries };
 }
 
-/** How many bytes a body has, near enough to size the next read. */
-export function sizeOf(body: Entry["body"]): number {
-  return body === null ? 0 : body.length;
-}
-
 /** Whether entry id `a` is older than `b`. */
 export function isOlder(a: string, b: string): boolean {
   const [aMs = "", aSeq = ""] = a.split("-");

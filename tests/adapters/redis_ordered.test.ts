@@ -247,6 +247,23 @@ onLegs(["redis"], (onRedis) => {
     },
   );
 
+  onRedis(
+    "a foreign client that joins later is noticed, and what it leaves is read past minIdleMs",
+    async ({ url }, context) => {
+      const n = names();
+      const client = await admin(context, url);
+      const options = { url, prefix: n.prefix, minIdleMs: 500, ownerLeaseMs: 900 };
+      const { transport, listener } = await openTransport(context, options);
+      const reader = new Reader(transport, n.topic, n.group);
+      assert.deepEqual(await reader.fetch(0), []);
+      await publish(transport, n.topic, bodies(1, 2), "a");
+      await client.call("XREADGROUP", "GROUP", n.group, "stranger", "COUNT", 1, "STREAMS", n.stream, ">");
+      assert.deepEqual(bodiesOf(await reader.take(1)), ["m2"]);
+      assert.deepEqual(bodiesOf(await reader.take(1)), ["m1"]);
+      assert.equal(listener.count("signal", "foreign-consumer"), 1);
+    },
+  );
+
   onRedis("a foreign client that takes everything does not make the wait spin", async ({ url }, context) => {
     const n = names();
     const client = await admin(context, url);

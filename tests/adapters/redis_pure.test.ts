@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { harmless, publishRefusal, refusal } from "../../adapters/redis/errors.ts";
 import { checkServer } from "../../adapters/redis/greeting.ts";
+import type { RedisNative } from "../../adapters/redis/context.ts";
+import { Held } from "../../adapters/redis/held.ts";
 import { besideOf, crc32, partitionOf, slotOf, TopicKeys } from "../../adapters/redis/keys.ts";
 import { resolveOptions } from "../../adapters/redis/resolve.ts";
 import { ReadSize } from "../../adapters/redis/read_size.ts";
@@ -121,14 +123,37 @@ test("isOlder compares entry ids as numbers", () => {
 
 test("ReadSize asks for fewer messages where bodies are large, and for more again when they shrink", () => {
   const size = new ReadSize();
+  const came = (count: number, length: number) => size.learn(Array(count).fill({ body: { length } }));
   assert.equal(size.limit(10_000), 256);
-  size.learn(100, 100 * 800);
-  for (let n = 0; n < 40; n++) size.learn(100, 100 * 800);
+  for (let n = 0; n < 40; n++) came(100, 800);
   assert.equal(size.limit(1_000), 1_000);
-  size.learn(2, 2 * 1024 * 1024);
+  came(2, 1024 * 1024);
   assert.equal(size.limit(1_000), 16);
-  size.learn(1, 512 * 1024 * 1024);
+  came(1, 512 * 1024 * 1024);
   assert.equal(size.limit(1_000), 1);
+});
+
+test("Held counts what is out, names it in order, and lets go of each once", () => {
+  const held = new Held();
+  const entries = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, at) => ({ id: `${from + at}-0`, body: "x", deliveries: 0 }));
+  const natives = [...held.take(entries(1, 3), 0, 1, 0), ...held.take(entries(4, 5), 0, 1, 0)].map((raw) =>
+    raw.native as RedisNative
+  );
+  assert.equal(held.size, 5);
+  held.letGo(natives[1]!);
+  held.letGo(natives[1]!);
+  held.letGo(natives[4]!);
+  assert.deepEqual(held.ids(), ["1-0", "3-0", "4-0"]);
+  held.letGo(natives[0]!);
+  held.letGo(natives[2]!);
+  held.take(entries(6, 6), 0, 1, 0);
+  assert.deepEqual(held.ids(), ["4-0", "6-0"]);
+  held.clear();
+  held.letGo(natives[3]!);
+  assert.equal(held.size, 0);
+  assert.deepEqual(held.ids(), []);
+  assert.equal(held.take([{ id: "7-0", body: null, deliveries: 2 }], 3, 9, 5, 100)[0]!.leaseMs, 100);
 });
 
 test("checkServer names the version found and the version needed (RED-13)", () => {

@@ -33,8 +33,8 @@ return {1, text, field(info, 'last-delivered-id'), created}`,
 
 /**
  * KEYS stream, owner, epoch, owners, floor. ARGV token, epoch, lease ms, group, consumer.
- * Answers {1, pending entries of ours or -1 without a group, lag or -1}, or {0}. A key that ran out is taken back once, if
- * nobody owned the partition since.
+ * Answers {1, pending entries of ours or -1 without a group, lag or -1, pending entries of names that never owned the
+ * partition}, or {0}. A key that ran out is taken back once, if nobody owned the partition since.
  */
 export const RENEW: Script = script(
   "keeping a partition",
@@ -51,16 +51,20 @@ else
 end
 local time = redis.call('TIME')
 redis.pcall('ZADD', KEYS[4], time[1] * 1000, ARGV[5])
-local mine = -1
+local mine, strangers = -1, 0
 local pending = save_floor(KEYS[1], ARGV[4], KEYS[5])
 if pending then
   mine = 0
   for _, entry in ipairs(pending[4] or {}) do
-    if entry[1] == ARGV[5] then mine = tonumber(entry[2]) end
+    if entry[1] == ARGV[5] then
+      mine = tonumber(entry[2])
+    elseif not redis.call('ZSCORE', KEYS[4], entry[1]) then
+      strangers = strangers + entry[2]
+    end
   end
 end
 local info = group_info(KEYS[1], ARGV[4])
-return {1, mine, tonumber(info and field(info, 'lag')) or -1}`,
+return {1, mine, tonumber(info and field(info, 'lag')) or -1, strangers}`,
 );
 
 /** KEYS stream, owner. ARGV token. Frees the partition for another member at once, if it is ours. */
