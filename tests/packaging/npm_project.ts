@@ -9,7 +9,7 @@ import { buildNpm } from "../../scripts/packaging/npm_package.ts";
 import { must } from "../support/bed/run.ts";
 import { consumerFolder, removeFolder } from "./consumers.ts";
 
-const FIXTURES = ["memory.ts", "redis.ts", "require.cjs", "types.ts"];
+const FIXTURES = ["connect.ts", "memory.ts", "redis.ts", "require.cjs", "types.ts"];
 
 /** A new folder that is removed when all tests of the file ended. */
 function folder(...fixtures: readonly string[]): string {
