@@ -50,6 +50,8 @@ export class Attempt implements Fence, Limited, AttemptView {
   /** Told when the handler turned out to take its time. */
   readonly #onAsync: () => void;
   #envelope: Envelope;
+  /** When it began, wall clock ms. */
+  readonly #now: number;
   #runs = 0;
   #over = false;
   #waiting: Waiting | undefined;
@@ -62,6 +64,7 @@ export class Attempt implements Fence, Limited, AttemptView {
     this.#envelope = envelope;
     this.#target = target;
     this.#onAsync = onAsync;
+    this.#now = services.clock.now();
     this.snapshotKey = job.origin.timer?.owner ?? target?.snapshotKey?.(envelope);
   }
 
@@ -75,7 +78,7 @@ export class Attempt implements Fence, Limited, AttemptView {
     const { timer } = this.job.origin;
     const snapshot = this.snapshotKey;
     if (timer !== undefined) return { timer: { owner: timer.owner, id: timer.id }, ...(snapshot && { snapshot }) };
-    const receiptsFrom = this.#services.clock.now() - this.#services.inboxRetentionMs;
+    const receiptsFrom = this.#now - this.#services.inboxRetentionMs;
     if (snapshot === undefined) return { receipt: this.job.key, receiptsFrom };
     return { receipt: this.job.key, receiptsFrom, snapshot };
   }
@@ -168,7 +171,7 @@ export class Attempt implements Fence, Limited, AttemptView {
         source,
         id,
         fingerprint: fingerprint(job.envelope),
-        at: this.#services.clock.now(),
+        at: this.#now,
       });
     }
     // On the first delivery to anybody there cannot be a count.

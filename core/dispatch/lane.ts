@@ -18,8 +18,8 @@ export type LaneMap = Map<string, Lane>;
 
 /** The jobs of one (topic, subject), one at a time, in order. */
 export class Lane {
-  readonly home: LaneMap;
-  readonly key: string;
+  home: LaneMap;
+  key: string;
   state: LaneState = "ready";
   /** Whether {@link home} holds it; a job that ends at once never gets there. */
   listed = false;
@@ -30,7 +30,7 @@ export class Lane {
   forStore = false;
   #queue: Fifo<Job> | undefined;
   /** Jobs that wait for the event that creates their instance, in order; later ones go first. */
-  #missing: Job[] = [];
+  #missing: Job[] | undefined;
   /** Something was handled since, so those that wait may try again. */
   #revisit = false;
 
@@ -40,9 +40,17 @@ export class Lane {
     this.current = first;
   }
 
+  /** Makes a lane that closed unlisted, and so is known to nobody, ready for another first job. */
+  reuse(home: LaneMap, key: string, first: Job): void {
+    this.home = home;
+    this.key = key;
+    this.state = "ready";
+    this.current = first;
+  }
+
   /** Jobs here, the current one included. */
   get size(): number {
-    return (this.current === undefined ? 0 : 1) + this.#missing.length + (this.#queue?.length ?? 0);
+    return (this.current === undefined ? 0 : 1) + (this.#missing?.length ?? 0) + (this.#queue?.length ?? 0);
   }
 
   push(job: Job): void {
@@ -53,40 +61,45 @@ export class Lane {
   setAside(job: Job): void {
     this.current = undefined;
     this.#revisit = false;
-    const at = this.#missing.findIndex((other) => other.seq > job.seq);
-    this.#missing.splice(at < 0 ? this.#missing.length : at, 0, job);
+    const missing = this.#missing ??= [];
+    const at = missing.findIndex((other) => other.seq > job.seq);
+    missing.splice(at < 0 ? missing.length : at, 0, job);
   }
 
   /** Makes the next job the current one, if there is one whose turn it is; the first one set aside only when it is due. */
   advance(now: number): boolean {
-    const waiting = this.#missing[0];
-    if (waiting !== undefined && (this.#revisit || waiting.dueAt <= now)) this.current = this.#missing.shift();
+    const waiting = this.#missing?.[0];
+    if (waiting !== undefined && (this.#revisit || waiting.dueAt <= now)) this.current = this.#missing?.shift();
     else this.current = this.#queue?.shift();
     return this.current !== undefined;
   }
 
   /** A job of this lane was handled: those set aside may find their instance now. */
   handled(): void {
-    this.#revisit = this.#missing.length > 0;
+    this.#revisit = this.#missing !== undefined && this.#missing.length > 0;
   }
 
   /** When the first job set aside may try again by itself, monotonic ms. */
   get nextDueAt(): number | undefined {
-    return this.#missing[0]?.dueAt;
+    return this.#missing?.[0]?.dueAt;
   }
 
   /** Takes out all jobs, in the order they arrived. */
   clear(): Job[] {
-    const jobs = [...(this.current === undefined ? [] : [this.current]), ...this.#missing, ...(this.#queue ?? [])];
+    const jobs = [
+      ...(this.current === undefined ? [] : [this.current]),
+      ...(this.#missing ?? []),
+      ...(this.#queue ?? []),
+    ];
     this.current = undefined;
-    this.#missing = [];
+    this.#missing = undefined;
     this.#queue = undefined;
     return jobs.sort((a, b) => a.seq - b.seq);
   }
 
   /** The jobs that wait behind the current one. */
   *waiting(): Iterable<Job> {
-    yield* this.#missing;
+    if (this.#missing !== undefined) yield* this.#missing;
     if (this.#queue !== undefined) yield* this.#queue;
   }
 

@@ -38,6 +38,8 @@ export class Lanes {
   readonly #ready = new Fifo<Lane>();
   readonly #whenEmpty: (() => void)[] = [];
   readonly #whenQuiet: (() => void)[] = [];
+  /** A lane whose only job ended at once: with handlers that answer at once, one lane serves all. */
+  #spare: Lane | undefined;
   #free: number;
   #jobs = 0;
   #draining = false;
@@ -68,12 +70,16 @@ export class Lanes {
     const key = subject ?? `${source.length}:${source}${id}`;
     const known = home.size === 0 ? undefined : home.get(key);
     if (known !== undefined) return this.#join(known, job);
-    const lane = new Lane(home, key, job);
+    let lane = this.#spare;
+    if (lane === undefined) lane = new Lane(home, key, job);
+    else lane.reuse(home, key, job);
+    this.#spare = undefined;
     if (this.#free > 0 && this.#ready.length === 0 && !this.#draining && !this.#turning && this.#host.mayStart()) {
       this.#draining = true;
       this.#run(lane, job);
       this.#draining = false;
       if (lane.state !== "closed") this.#list(lane);
+      else this.#spare = lane;
       if (this.#ready.length > 0) this.drain();
     } else {
       this.#list(lane);

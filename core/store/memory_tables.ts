@@ -5,14 +5,9 @@
  */
 import type { DeadLetter, FailureCount, Receipt, ReceiptKey, Snapshot } from "./contract.ts";
 
-/** Source and id as one text; the length keeps `a|b` + `c` apart from `a` + `b|c`. */
-export function eventKey(key: ReceiptKey): string {
-  return `${key.source.length}:${key.source}${key.id}`;
-}
-
-/** Consumer, source and id as one text. */
+/** Consumer, source and id as one text; the lengths keep `a|b` + `c` apart from `a` + `b|c`. */
 export function fullKey(key: ReceiptKey): string {
-  return `${key.consumer.length}:${key.consumer}${eventKey(key)}`;
+  return `${key.consumer.length}:${key.consumer}${key.source.length}:${key.source}${key.id}`;
 }
 
 /**
@@ -28,24 +23,21 @@ export class BoundedMap<V> {
     this.#keep = keep;
   }
 
-  get size(): number {
-    return this.#young.size + this.#old.size;
-  }
-
   get(key: string): V | undefined {
     return this.#young.get(key) ?? this.#old.get(key);
   }
 
   set(key: string, value: V): void {
-    if (this.#old.size > 0) this.#old.delete(key);
+    // One in the old half may stay: the young one hides it.
     this.#young.set(key, value);
     if (this.#young.size < this.#keep) return;
     this.#old = this.#young;
     this.#young = new Map();
   }
 
-  delete(key: string): boolean {
-    return this.#young.delete(key) || this.#old.delete(key);
+  delete(key: string): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
   }
 
   /** Removes what `expired` answers true for; answers how many. */
@@ -62,34 +54,64 @@ export class BoundedMap<V> {
   }
 }
 
-/** Receipts, a map a consumer. */
+/** A receipt, and others of the same id from other sources. Never changed in place. */
+export interface ReceiptEntry {
+  readonly receipt: Receipt;
+  readonly next: ReceiptEntry | undefined;
+}
+
+/** Receipts, a map a consumer. Found by id alone, which is in itself almost unique, so that no key text is built for each. */
 export class ReceiptTable {
   readonly #keep: number;
-  readonly #consumers = new Map<string, BoundedMap<Receipt>>();
+  readonly #consumers = new Map<string, BoundedMap<ReceiptEntry>>();
 
   constructor(keep: number) {
     this.#keep = keep;
   }
 
   get(key: ReceiptKey): Receipt | undefined {
-    return this.#consumers.get(key.consumer)?.get(eventKey(key));
+    return receiptIn(this.entry(key), key);
   }
 
-  set(receipt: Receipt): void {
+  /** All receipts of the id. */
+  entry(key: ReceiptKey): ReceiptEntry | undefined {
+    return this.#consumers.get(key.consumer)?.get(key.id);
+  }
+
+  /** @param before What {@link entry} answers. */
+  set(receipt: Receipt, before: ReceiptEntry | undefined): void {
     let table = this.#consumers.get(receipt.consumer);
     if (table === undefined) this.#consumers.set(receipt.consumer, table = new BoundedMap(this.#keep));
-    table.set(eventKey(receipt), receipt);
+    table.set(receipt.id, { receipt, next: without(before, receipt.source) });
   }
 
-  delete(key: ReceiptKey): boolean {
-    return this.#consumers.get(key.consumer)?.delete(eventKey(key)) ?? false;
+  delete(key: ReceiptKey): void {
+    const table = this.#consumers.get(key.consumer);
+    const rest = without(table?.get(key.id), key.source);
+    if (rest === undefined) table?.delete(key.id);
+    else table?.set(key.id, rest);
   }
 
   purge(before: number): number {
     let removed = 0;
-    for (const table of this.#consumers.values()) removed += table.purge((receipt) => receipt.at < before);
+    for (const table of this.#consumers.values()) {
+      // Kept whole while one of an id is young; such chains are as good as never longer than one.
+      removed += table.purge((entry) => entry.receipt.at < before && entry.next === undefined);
+    }
     return removed;
   }
+}
+
+/** The receipt of the key's source. */
+export function receiptIn(entry: ReceiptEntry | undefined, key: ReceiptKey): Receipt | undefined {
+  while (entry !== undefined && entry.receipt.source !== key.source) entry = entry.next;
+  return entry?.receipt;
+}
+
+function without(entry: ReceiptEntry | undefined, source: string): ReceiptEntry | undefined {
+  if (entry === undefined) return undefined;
+  const next = without(entry.next, source);
+  return entry.receipt.source === source ? next : next === entry.next ? entry : { receipt: entry.receipt, next };
 }
 
 /** Everything a unit reads and guards, and what a dead letter's replay touches. */

@@ -5,7 +5,7 @@
  */
 import type { DeadLetter, Receipt, ReceiptKey, Snapshot, TimerRow, Unit, UnitKey } from "./contract.ts";
 import type { MemoryOutbox } from "./memory_outbox.ts";
-import { fullKey, type Tables } from "./memory_tables.ts";
+import { fullKey, type ReceiptEntry, receiptIn, type Tables } from "./memory_tables.ts";
 import type { MemoryTimers } from "./memory_timers.ts";
 
 /** What a unit works on. */
@@ -36,6 +36,7 @@ export class MemoryUnit implements Unit {
   readonly #state: MemoryState;
   readonly #key: UnitKey;
   readonly #changes: number;
+  readonly #entry: ReceiptEntry | undefined;
   /** The receipt as it stands, expired or not: what the commit compares with. */
   readonly #seen: Receipt | undefined;
   #receipt: Receipt | undefined;
@@ -51,7 +52,8 @@ export class MemoryUnit implements Unit {
     this.#state = state;
     this.#key = key;
     this.#changes = tables.changes;
-    this.#seen = key.receipt === undefined ? undefined : tables.receipts.get(key.receipt);
+    this.#entry = key.receipt === undefined ? undefined : tables.receipts.entry(key.receipt);
+    this.#seen = key.receipt === undefined ? undefined : receiptIn(this.#entry, key.receipt);
     const expired = this.#seen !== undefined && this.#seen.at < (key.receiptsFrom ?? -Infinity);
     this.receipt = expired ? undefined : this.#seen;
     this.snapshot = key.snapshot === undefined ? undefined : tables.snapshots.get(key.snapshot);
@@ -69,6 +71,12 @@ export class MemoryUnit implements Unit {
   }
 
   addReceipt(receipt: Receipt): void {
+    const key = this.#key.receipt;
+    if (
+      key === undefined || key.id !== receipt.id || key.source !== receipt.source || key.consumer !== receipt.consumer
+    ) {
+      throw new TypeError("A unit writes only the receipt of the key it was opened with");
+    }
     this.#receipt = receipt;
   }
 
@@ -94,10 +102,11 @@ export class MemoryUnit implements Unit {
 
   /** Applies the writes; false = something under the key changed meanwhile, and nothing was applied. */
   commit(): boolean {
-    if (!this.#unchanged()) return false;
     const { tables, outbox } = this.#state;
+    const alone = tables.changes === this.#changes;
+    if (!alone && !this.#unchanged()) return false;
     if (this.#receipt !== undefined) {
-      tables.receipts.set(this.#receipt);
+      tables.receipts.set(this.#receipt, alone ? this.#entry : tables.receipts.entry(this.#receipt));
       tables.changes++;
     }
     if (this.#snapshot !== undefined) this.#writeSnapshot(this.#snapshot);
@@ -115,7 +124,6 @@ export class MemoryUnit implements Unit {
 
   #unchanged(): boolean {
     const { tables, timers } = this.#state;
-    if (tables.changes === this.#changes) return true;
     const { receipt, snapshot, timer } = this.#key;
     // Rows are never changed in place, so identity tells also a deletion that was followed by a new row.
     return (receipt === undefined || tables.receipts.get(receipt) === this.#seen) &&
