@@ -21,7 +21,8 @@ export interface PublishingOptions {
 export class Publishing {
   readonly #options: PublishingOptions;
   readonly #nextId: () => string;
-  #checking: Promise<unknown> | undefined;
+  /** Settles when all that came before was handed to the queue; undefined = it was. */
+  #before: Promise<void> | undefined;
 
   constructor(options: PublishingOptions) {
     this.#options = options;
@@ -34,8 +35,8 @@ export class Publishing {
     try {
       const envelope = this.#envelope(topic, message);
       const checking = gate?.outgoing(topic, envelope);
-      if (checking === undefined && this.#checking === undefined && client.isUp) return queue.publish(topic, envelope);
-      return this.#checked(checking).then(() => queue.publish(topic, envelope));
+      if (checking === undefined && this.#before === undefined && client.isUp) return queue.publish(topic, envelope);
+      return this.#inOrder(checking, () => queue.publish(topic, envelope));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -47,8 +48,8 @@ export class Publishing {
     if (messages.length === 0) return [];
     const envelopes = messages.map((message) => this.#envelope(topic, message));
     const checks = envelopes.map((envelope) => gate?.outgoing(topic, envelope)).filter((check) => check !== undefined);
-    await this.#checked(checks.length === 0 ? undefined : Promise.all(checks).then(() => {}));
-    const outcomes = await queue.publishAll(topic, envelopes);
+    const checking = checks.length === 0 ? undefined : Promise.all(checks).then(() => {});
+    const outcomes = await this.#inOrder(checking, () => queue.publishAll(topic, envelopes));
     if (outcomes.some((outcome) => !outcome.ok)) throw new PublishBatchError(outcomes);
     return envelopes;
   }
@@ -60,21 +61,32 @@ export class Publishing {
     return toEnvelope(message, defaults, maxBytes);
   }
 
-  /** Publishes wait for schemas that answer late in the order they were called, so that order per subject stands. */
-  async #checked(checking: Promise<void> | undefined): Promise<void> {
-    const before = this.#checking;
-    const mine = Promise.allSettled([before, checking]).then(() => {
-      if (this.#checking === mine) this.#checking = undefined;
+  /** What waits, for its schema or for the session to start, goes to the queue in the order in which it was called. */
+  #inOrder<R>(checking: Promise<void> | undefined, send: () => Promise<R>): Promise<R> {
+    const before = this.#before;
+    const start = this.#start();
+    const turn = (async () => {
+      await before;
+      await checking;
+      await start;
+      return { sent: send() };
+    })();
+    const handed = turn.then(() => {}, () => {}).then(() => {
+      if (this.#before === handed) this.#before = undefined;
     });
-    this.#checking = mine;
-    await mine;
-    await checking;
+    this.#before = handed;
+    return turn.then(({ sent }) => sent);
+  }
+
+  /** Those who wait share one attempt, and fail with it. */
+  #start(): Promise<void> {
     const { client } = this.#options;
     const cause = client.downBy;
-    if (cause !== undefined) {
-      throw new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause });
-    }
-    await client.start();
+    const start = cause === undefined
+      ? client.start()
+      : Promise.reject(new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause }));
+    start.catch(() => {});
+    return start;
   }
 }
 

@@ -51,6 +51,11 @@ export class Connection {
     return this.#everOpen;
   }
 
+  /** Whether calls go straight to the transport. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
   /** How long to wait before another try makes sense, milliseconds; 0 = now. */
   get retryInMs(): number {
     return Math.max(0, this.#notBefore - this.#clock.monotonic());

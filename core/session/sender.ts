@@ -13,15 +13,19 @@ import type { ToSession } from "./messages.ts";
 const CHUNK = 256;
 
 type Publish = Extract<ToSession, { k: "publish" }>;
+type Failures = readonly (readonly [number, EdaError])[] | undefined;
 
 /**
- * Publishes what the host sends. Messages of one frame go in order; of a chained frame, a subject ends at its first failure
- * and its later messages are refused unsent.
+ * Publishes what the host sends. Messages of a topic go to the transport in the order of their frames, also while the first
+ * ones wait for the connection or a frame takes several calls. Of a chained frame, a subject ends at its first failure and
+ * its later messages are refused unsent.
  */
 export class Sender {
   readonly #transport: Transport;
   readonly #connection: Connection;
   readonly #timeoutMs: number;
+  /** By topic: settles when all frames so far were handed to the transport. Absent: they were. */
+  readonly #before = new Map<string, Promise<void>>();
 
   constructor(transport: Transport, connection: Connection, timeoutMs: number) {
     this.#transport = transport;
@@ -30,12 +34,35 @@ export class Sender {
   }
 
   /** Sends one frame; answers pairs of index and error, `undefined` when all were confirmed. */
-  async publish(frame: Publish): Promise<readonly (readonly [number, EdaError])[] | undefined> {
-    const total = frame.bodies.length;
-    if (!frame.chained || total <= CHUNK) {
-      const outcomes = await this.#send(frame, range(0, total));
-      return collect(outcomes, (at) => at);
+  async publish(frame: Publish): Promise<Failures> {
+    const { topic } = frame;
+    const before = this.#before.get(topic);
+    const single = !frame.chained || frame.bodies.length <= CHUNK;
+    if (before === undefined && single && this.#connection.isOpen) return await this.#single(frame);
+    // Frames that arrive while a connection is attempted share its outcome, instead of trying one after the other.
+    const opening = this.#connection.isOpen ? undefined : this.#connection.ensure();
+    opening?.catch(() => {});
+    let handed = (): void => {};
+    const mine = new Promise<void>((resolve) => handed = resolve);
+    this.#before.set(topic, mine);
+    try {
+      await before;
+      await opening;
+      return await (single ? this.#single(frame, handed) : this.#chunks(frame, handed));
+    } catch (error) {
+      return frame.bodies.map((_, at) => [at, error as EdaError] as const);
+    } finally {
+      handed();
+      if (this.#before.get(topic) === mine) this.#before.delete(topic);
     }
+  }
+
+  async #single(frame: Publish, handed?: () => void): Promise<Failures> {
+    return collect(await this.#send(frame, range(0, frame.bodies.length), handed), (at) => at);
+  }
+
+  async #chunks(frame: Publish, handed: () => void): Promise<Failures> {
+    const total = frame.bodies.length;
     const errors: (readonly [number, EdaError])[] = [];
     const ended = new Map<string, EdaError>();
     for (let from = 0; from < total; from += CHUNK) {
@@ -45,7 +72,7 @@ export class Sender {
         if (first !== undefined) errors.push([at, unsent(first)]);
         return first === undefined;
       });
-      const outcomes = await this.#send(frame, indexes);
+      const outcomes = await this.#send(frame, indexes, from + CHUNK < total ? undefined : handed);
       for (const [at, error] of collect(outcomes, (n) => indexes[n]!) ?? []) {
         errors.push([at, error]);
         const subject = frame.subjects[at];
@@ -55,18 +82,23 @@ export class Sender {
     return errors.length === 0 ? undefined : errors.sort((a, b) => a[0] - b[0]);
   }
 
-  async #send(frame: Publish, indexes: readonly number[]): Promise<readonly SendOutcome[]> {
+  async #send(frame: Publish, indexes: readonly number[], handed?: () => void): Promise<readonly SendOutcome[]> {
     if (indexes.length === 0) return [];
     const messages = indexes.map((at): Outgoing => ({
       body: frame.bodies[at]!,
       ...(frame.subjects[at] === undefined ? {} : { subject: frame.subjects[at] }),
       ...(frame.replay === undefined ? {} : { replay: frame.replay }),
     }));
+    const send = (): Promise<readonly SendOutcome[]> => {
+      const sending = this.#transport.send(frame.topic, messages);
+      handed?.();
+      return sending;
+    };
     try {
       return await this.#connection.call(
         "publish",
         this.#timeoutMs,
-        () => this.#transport.send(frame.topic, messages),
+        send,
         (sent) => sent.find((outcome) => isEdaError(outcome) && outcome.retriable),
       );
     } catch (cause) {
