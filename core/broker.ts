@@ -39,6 +39,8 @@ export interface BrokerSetup {
   /** Whether `subscribe` may go without a group. */
   readonly groupOptional: boolean;
   readonly link: LinkFactory;
+  /** See `WorkerOptions.keepAlive`. Default true. */
+  readonly keepAlive?: boolean;
 }
 
 /** The broker object behind every adapter: the contract over a link. Adapters extend it with their options. */
@@ -77,10 +79,11 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     const { onDisconnect, onReconnect, onSettleError } = options;
     this.#health = new Health(clock, this.#logger, { onDisconnect, onReconnect }, setup.isolation);
     this.#recorder = new UndecodableRecorder(this.#logger, this.#health, options);
-    this.#client = new SessionClient(setup.link, {
+    this.#client = new SessionClient({ clock, factory: setup.link, keepAlive: setup.keepAlive ?? true }, {
       receive: (message) => this.#receive(message),
       down: (error) => this.#down(error),
       up: () => this.#subscriptions.up(),
+      busy: () => this.#client.calls.size > 0 || this.#queue.size > 0 || this.#subscriptions.size > 0,
     });
     this.#queue = new PublishQueue(clock, () => this.#client.calls.next(), (message) => this.#client.post(message));
     this.#publishing = new Publishing({
@@ -247,23 +250,17 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
 
   async #shutDown(drainMs: number): Promise<DrainReport> {
     let report: Omit<DrainReport, "terminated"> = { released: 0, unconfirmed: 0 };
-    let terminated = false;
-    if (this.#client.started) {
-      this.#queue.flush();
-      this.#subscriptions.flush();
-      await this.#queue.quiet(drainMs);
-      this.#subscriptions.end();
-      if (this.#client.isUp) {
-        const late = (): Error => new BrokerUnavailableError("close did not settle within its deadline");
-        const answer = this.#client.call((call) => ({ k: "close", call, drainMs }));
-        const limit = drainMs + 2 * this.#callTimeoutMs;
-        report = await withDeadline(this.#clock, limit, answer, late).catch(() => report) as typeof report;
-      }
-      terminated = await this.#client.end(2_000);
-    } else {
-      this.#client.refuse();
-      this.#subscriptions.end();
+    this.#queue.flush();
+    this.#subscriptions.flush();
+    await this.#queue.quiet(drainMs);
+    this.#subscriptions.end();
+    if (this.#client.isUp) {
+      const late = (): Error => new BrokerUnavailableError("close did not settle within its deadline");
+      const answer = this.#client.call((call) => ({ k: "close", call, drainMs }));
+      const limit = drainMs + 2 * this.#callTimeoutMs;
+      report = await withDeadline(this.#clock, limit, answer, late).catch(() => report) as typeof report;
     }
+    const terminated = await this.#client.end(2_000);
     this.#queue.fail(new OutcomeUnknownError("the broker was closed before the answer"), closed());
     this.#health.close();
     return { ...report, terminated };

@@ -61,6 +61,12 @@ export interface WorkerOptions {
   readonly clientModule?: URL;
   /** Without a sign of life from this thread for so long, it is taken for hung and everything is given back, ms. Default 300,000. */
   readonly maxStallMs?: number;
+  /**
+   * Whether a broker with nothing to do keeps its connection, and with it the process. Default true: end it with `close()`.
+   * `false`: with no call unanswered and no subscription open for 200 ms, connection and worker are closed, so that the process
+   * can end without `close()`; the next call starts them again. For scripts. A subscription that was left counts for 5 s.
+   */
+  readonly keepAlive?: boolean;
 }
 
 /** Names of {@link BrokerOptions}, to refuse unknown ones. */
@@ -84,7 +90,13 @@ export const BROKER_OPTION_NAMES: readonly string[] = [
 ];
 
 /** Names of {@link WorkerOptions}. */
-export const WORKER_OPTION_NAMES: readonly string[] = ["isolation", "worker", "clientModule", "maxStallMs"];
+export const WORKER_OPTION_NAMES: readonly string[] = [
+  "isolation",
+  "worker",
+  "clientModule",
+  "maxStallMs",
+  "keepAlive",
+];
 
 /** The session's settings out of a broker's options, checked. */
 export function sessionOptions(options: BrokerOptions<Topics> & WorkerOptions): SessionOptions {

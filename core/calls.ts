@@ -11,6 +11,11 @@ export class Calls {
   #next = 1;
   #ended = false;
 
+  /** How many wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
   /** A fresh number. */
   next(): number {
     return this.#next++;

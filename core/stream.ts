@@ -81,14 +81,10 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     this.#started ??= this.#start().then(() => {
       this.#started = true;
       this.#turnAt = this.#clock.monotonic();
-    });
-    return (this.#started as Promise<void>).then(
-      () => this.#ended ? this.#finish() : this.#take(),
-      (error) => {
-        this.end();
-        throw error;
-      },
-    );
+      // Those who asked meanwhile are served in the order in which they asked.
+      for (const { resolve, reject } of this.#waiters.splice(0)) this.#take().then(resolve, reject);
+    }, (error) => this.end(error));
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
   #yield(): Promise<Result> {

@@ -126,6 +126,7 @@ export class Subscriptions implements SubscriptionHost {
     this.#byKey.delete(`${subscription.group}\0${subscription.topic}`);
     this.#bySub.delete(subscription.sub);
     subscription.end(error);
+    this.#client.rest();
   }
 
   post(message: ToSession): void {
@@ -167,6 +168,11 @@ export class Subscriptions implements SubscriptionHost {
     const sub = subscription.sub;
     this.#remove(subscription);
     if (this.#client.isUp) this.call((call) => ({ k: "unsubscribe", call, sub })).catch(() => {});
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#byKey.size;
   }
 
   /** Handed out and not settled, over all. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import { ClosedError } from "../core/errors.ts";
 import type { Link, LinkSink } from "../core/link.ts";
 import { asStartError, Session, type SessionOptions } from "../core/session/session.ts";
 import type { ToSession } from "../core/session/messages.ts";
@@ -10,6 +11,7 @@ export class InlineLink implements Link {
   readonly #clock: Clock;
   readonly #options: SessionOptions;
   #session: Session | undefined;
+  #ended = false;
 
   constructor(create: () => Transport | Promise<Transport>, clock: Clock, options: SessionOptions) {
     this.#create = create;
@@ -20,6 +22,7 @@ export class InlineLink implements Link {
   async start(sink: LinkSink): Promise<void> {
     try {
       const transport = await this.#create();
+      if (this.#ended) throw new ClosedError("the broker was closed while it started; make a new one");
       this.#session = new Session(transport, this.#clock, this.#options, (message) => sink.receive(message));
     } catch (error) {
       throw asStartError(error);
@@ -35,6 +38,7 @@ export class InlineLink implements Link {
   }
 
   end(_deadlineMs: number): Promise<{ readonly terminated: boolean }> {
+    this.#ended = true;
     this.#session = undefined;
     return Promise.resolve({ terminated: false });
   }

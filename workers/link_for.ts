@@ -2,6 +2,7 @@ import type { WorkerOptions } from "../core/broker_options.ts";
 import type { Clock } from "../core/clock.ts";
 import { InvalidOptionError } from "../core/errors.ts";
 import type { LinkFactory } from "../core/link.ts";
+import { checkOneOf } from "../core/options.ts";
 import type { SessionOptions } from "../core/session/session.ts";
 import { InlineLink } from "./inline_link.ts";
 import { type TransportModule, withClientModule } from "./serve.ts";
@@ -20,12 +21,28 @@ export interface LinkChoice {
   readonly load: () => Promise<TransportModule>;
 }
 
-/** The isolation that the options ask for, and the link for it. Options a worker cannot be sent are refused by name. */
-export function linkFor(choice: LinkChoice): { readonly isolation: "worker" | "inline"; readonly link: LinkFactory } {
+/** What {@link linkFor} chose; a part of what `AsyncBroker` is set up with. */
+export interface ChosenLink {
+  readonly isolation: "worker" | "inline";
+  readonly keepAlive: boolean;
+  readonly link: LinkFactory;
+}
+
+/**
+ * The isolation that the options ask for, and the link for it.
+ *
+ * @throws InvalidOptionError for an option of the wrong type, and for one that cannot be sent to a worker.
+ */
+export function linkFor(choice: LinkChoice): ChosenLink {
   const { options, adapter, session, clock } = choice;
-  const isolation = options.isolation ?? "worker";
-  if (isolation !== "worker" && isolation !== "inline") {
-    throw new InvalidOptionError('isolation must be "worker" or "inline"');
+  const isolation = checkOneOf("isolation", options.isolation ?? "worker", ["worker", "inline"]);
+  const keepAlive = options.keepAlive ?? true;
+  if (typeof keepAlive !== "boolean") throw wrong("keepAlive", "true or false");
+  if (options.worker !== undefined && typeof options.worker !== "function" && !isUrl(options.worker)) {
+    throw wrong("worker", "a URL object, or a function that returns a worker at once");
+  }
+  if (options.clientModule !== undefined && !isUrl(options.clientModule)) {
+    throw wrong("clientModule", "a URL object");
   }
   const clientModule = options.clientModule?.href;
   if (isolation === "inline") {
@@ -34,11 +51,20 @@ export function linkFor(choice: LinkChoice): { readonly isolation: "worker" | "i
       const full = clientModule === undefined ? adapter : await withClientModule(adapter, clientModule);
       return await module.createTransport(full as never, clock);
     };
-    return { isolation, link: () => new InlineLink(create, clock, session) };
+    return { isolation, keepAlive, link: () => new InlineLink(create, clock, session) };
   }
   mustClone(adapter);
   const source = (): URL | (() => unknown) => options.worker ?? choice.workerUrl();
-  return { isolation, link: () => new WorkerLink({ source, adapter, session, clientModule }, clock) };
+  return { isolation, keepAlive, link: () => new WorkerLink({ source, adapter, session, clientModule }, clock) };
+}
+
+/** A URL of any realm. */
+function isUrl(value: unknown): value is URL {
+  return typeof value === "object" && value !== null && typeof (value as { href?: unknown }).href === "string";
+}
+
+function wrong(option: string, what: string): InvalidOptionError {
+  return new InvalidOptionError(`${option} must be ${what}`, { details: { option } });
 }
 
 /** Names the member that cannot cross to a worker. */

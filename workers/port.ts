@@ -5,6 +5,7 @@
  * @module
  */
 import { systemClock, withDeadline } from "../core/clock.ts";
+import { InvalidOptionError } from "../core/errors.ts";
 
 /** What a port listens with. */
 export interface PortEvents {
@@ -75,6 +76,9 @@ function start(url: URL): WorkerLike {
 
 /** Attaches to a worker that is already there. */
 export function wrap(worker: WorkerLike, events: PortEvents): Port {
+  if (typeof (worker as { postMessage?: unknown } | undefined)?.postMessage !== "function") {
+    throw new InvalidOptionError("worker must be a URL, or a function that returns a worker at once (not a promise)");
+  }
   if ("addEventListener" in worker) listenWeb(worker, events);
   else listenNode(worker, events);
   return {
@@ -87,8 +91,11 @@ export function wrap(worker: WorkerLike, events: PortEvents): Port {
     },
     async terminate(): Promise<void> {
       const late = (): Error => new Error("terminate did not settle");
-      const ending = Promise.resolve(worker.terminate());
-      await withDeadline(systemClock, 1_000, ending, late).catch(() => {});
+      try {
+        await withDeadline(systemClock, 1_000, Promise.resolve(worker.terminate()), late);
+      } catch {
+        // It was gone already, or its runtime never says.
+      }
     },
   };
 }

@@ -5,11 +5,11 @@
  * @module
  */
 import { type Clock, systemClock } from "../core/clock.ts";
-import { InvalidOptionError } from "../core/errors.ts";
-import type { ToSession } from "../core/session/messages.ts";
+import { BrokerUnavailableError, InvalidOptionError } from "../core/errors.ts";
+import type { ToHost, ToSession } from "../core/session/messages.ts";
 import { asStartError, Session } from "../core/session/session.ts";
 import type { Transport } from "../core/transport.ts";
-import { workerScope } from "./port.ts";
+import { type Scope, workerScope } from "./port.ts";
 import { type HostFrame, pack, PROTOCOL_VERSION } from "./protocol.ts";
 import { toWireError } from "./wire_error.ts";
 
@@ -27,7 +27,7 @@ export function serve(load: () => Promise<TransportModule>): void {
     const frame = data as HostFrame;
     if (frame.k === "init") {
       start(frame, load).then((transport) => {
-        session = new Session(transport, systemClock, frame.session, (message) => scope.post(pack(message)));
+        session = new Session(transport, systemClock, frame.session, (message) => send(scope, message));
         scope.post({ k: "started" });
       }, (error) => scope.post({ k: "failed", error: toWireError(error) }));
     } else if (frame.k === "exit") {
@@ -38,6 +38,24 @@ export function serve(load: () => Promise<TransportModule>): void {
     }
   });
   scope.post({ k: "ready", version: PROTOCOL_VERSION });
+}
+
+/**
+ * Posts what the session says. A transport that puts more than plain data into it must not throw in the middle of the
+ * session, nor leave a caller waiting.
+ */
+function send(scope: Scope, message: ToHost): void {
+  try {
+    scope.post(pack(message));
+  } catch (cause) {
+    const { name } = cause as Error;
+    if (message.k === "answer") {
+      const error = new BrokerUnavailableError("the adapter answered with something that cannot leave its worker");
+      scope.post({ k: "answer", call: message.call, error: toWireError(error) });
+    } else {
+      scope.post({ k: "signal", name: "not-cloneable", topic: "", details: { frame: message.k, error: name } });
+    }
+  }
 }
 
 async function start(

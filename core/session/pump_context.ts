@@ -14,6 +14,15 @@ export interface Entry {
   readonly leaseMs: number;
 }
 
+/**
+ * The next numbers of a subscription. They count on from one pump to its successor: a settle that was on its way when the
+ * first gave everything back must find nothing at the second.
+ */
+export interface PumpIds {
+  delivery: number;
+  undecodable: number;
+}
+
 /** What a pump needs of its session. */
 export interface PumpContext {
   readonly transport: Transport;

@@ -4,7 +4,7 @@ import type { Transport, TransportEvents } from "../transport.ts";
 import { Connection } from "./connection.ts";
 import type { ToHost, ToSession } from "./messages.ts";
 import { Pump } from "./pump.ts";
-import type { PumpContext } from "./pump_context.ts";
+import type { PumpContext, PumpIds } from "./pump_context.ts";
 import { Sender } from "./sender.ts";
 import { StallWatch } from "./stall_watch.ts";
 
@@ -39,6 +39,7 @@ export class Session {
   readonly #context: PumpContext;
   readonly #pumps = new Map<number, Pump>();
   readonly #wanted = new Map<number, Extract<ToSession, { k: "subscribe" }>>();
+  readonly #ids = new Map<number, PumpIds>();
   readonly #stall: StallWatch;
   #closing: Promise<void> | undefined;
 
@@ -142,19 +143,23 @@ export class Session {
   }
 
   #startPump(message: Extract<ToSession, { k: "subscribe" }>): void {
-    const pump = new Pump(this.#context, message.sub, message.topic, message.group, message.prefetch);
-    this.#pumps.set(message.sub, pump);
+    const { sub, topic, group, prefetch } = message;
+    const ids = this.#ids.get(sub) ?? { delivery: 0, undecodable: 0 };
+    this.#ids.set(sub, ids);
+    const pump = new Pump(this.#context, sub, topic, group, prefetch, ids);
+    this.#pumps.set(sub, pump);
     this.#stall.watch(true);
     pump.start();
   }
 
   async #unsubscribe(sub: number): Promise<{ released: number }> {
     this.#wanted.delete(sub);
+    this.#ids.delete(sub);
     const pump = this.#pumps.get(sub);
-    if (pump === undefined) return { released: 0 };
-    await pump.quiet(this.#options.callTimeoutMs);
-    const released = await this.#leave(pump, "the subscription ended");
-    this.#stall.watch(this.#pumps.size > 0);
+    pump?.stop();
+    await pump?.quiet(this.#options.callTimeoutMs);
+    const released = pump === undefined ? 0 : await this.#leave(pump, "the subscription ended");
+    this.#stall.watch(this.#wanted.size > 0);
     return { released };
   }
 

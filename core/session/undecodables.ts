@@ -2,7 +2,7 @@ import { Backoff, type Timer } from "../clock.ts";
 import { sha256Hex } from "../digest.ts";
 import type { EdaError } from "../errors.ts";
 import type { Native } from "../transport.ts";
-import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
+import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 
 interface Waiting {
   readonly entry: Entry;
@@ -21,9 +21,10 @@ export class Undecodables {
   readonly #context: PumpContext;
   readonly #pump: PumpSide;
   readonly #waiting = new Map<number, Waiting>();
-  #nextId = 0;
+  readonly #ids: PumpIds;
 
-  constructor(context: PumpContext, pump: PumpSide) {
+  constructor(context: PumpContext, pump: PumpSide, ids: PumpIds) {
+    this.#ids = ids;
     this.#context = context;
     this.#pump = pump;
   }
@@ -37,7 +38,7 @@ export class Undecodables {
   add(entry: Entry, raw: Uint8Array | string, error: EdaError): void {
     const body = typeof raw === "string" ? new TextEncoder().encode(raw) : raw;
     const backoff = new Backoff(this.#context.clock, 100, 30_000);
-    const id = this.#nextId++;
+    const id = this.#ids.undecodable++;
     this.#waiting.set(id, { entry, body, sha256: sha256Hex(body), error, backoff, timer: undefined });
     this.#offer(id);
   }
