@@ -212,7 +212,9 @@ export class OrderedSubscription implements Subscription {
   }
 
   async ack(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
-    const ours = (native: RedisNative): boolean => this.#ownership.epochOf(native.partition) === native.epoch;
+    const epochs: (number | undefined)[] = [];
+    for (const { partition } of natives) epochs[partition] ??= this.#ownership.epochOf(partition);
+    const ours = (native: RedisNative): boolean => epochs[native.partition] === native.epoch;
     if (natives.every(ours)) {
       if (this.#parts.length === 1) return await this.#parts[0]!.holdings.settle(natives);
       return await byPartition(natives, (partition) => this.#parts[partition]!.holdings);
