@@ -6,7 +6,8 @@ import { BrokerUnavailableError, InvalidOptionError } from "../../core/errors.ts
 import { MemoryStore } from "../../core/store/memory_store.ts";
 import { FakeBroker } from "../support/fake_broker.ts";
 import { test } from "../support/test.ts";
-import { gate, Rig } from "./dispatch_rig.ts";
+import { VirtualClock } from "../support/virtual_clock.ts";
+import { gate, Rig, type RigOptions } from "./dispatch_rig.ts";
 import { down, FaultyStore } from "./faulty_store.ts";
 
 test("run finishes what it has taken, gives back what takes too long, and aborts its signal first (COR-09)", async () => {
@@ -157,6 +158,9 @@ test("a signal that serves many events and idle polls gathers no listeners (COR-
   stop.abort();
   await rig.finish(run);
   assert.equal(getEventListeners(stop.signal, "abort").length, 0);
+  const other = new AbortController();
+  for (let n = 0; n < 50; n++) await rig.app.runOnce(["t"], { signal: other.signal });
+  assert.equal(getEventListeners(other.signal, "abort").length, 0);
 });
 
 test("a subscription that fails for a reason that may pass is opened again; the run goes on", async () => {
@@ -286,6 +290,29 @@ test("what the last handlers published before the end still goes out", async () 
   assert.equal(report.relayed, 1);
 });
 
+test("what was written while the relay was busy goes out before the end, too", async () => {
+  const open = gate();
+  const rig = new Rig({
+    routes: {
+      "n.step": (envelope, ctx) => {
+        ctx.publish("out", { type: "n.out", data: envelope.data });
+      },
+    },
+  });
+  rig.broker.beforeConfirm = () => open.promise;
+  rig.deliver("n.step", "s", { data: 1 });
+  const run = rig.run();
+  await rig.clock.flush();
+  rig.deliver("n.step", "s", { data: 2 });
+  await rig.clock.flush();
+  rig.stop();
+  await rig.clock.flush();
+  open.open();
+  const report = await rig.finish(run);
+  assert.deepEqual(rig.broker.published.map(({ envelope }) => envelope.data), [1, 2]);
+  assert.equal(report.relayed, 2);
+});
+
 test("ctx.schedule publishes at its time, not before, and once", async () => {
   const rig: Rig = new Rig({
     routes: {
@@ -308,19 +335,30 @@ test("ctx.schedule publishes at its time, not before, and once", async () => {
 });
 
 test("two dispatchers over one store fire a timer once", async () => {
-  const store = new MemoryStore();
-  const route = {
-    "n.step": (_: Envelope, ctx: { schedule(at: Date, topic: string, init: { type: string }): unknown }) => {
-      ctx.schedule(new Date(0), "out", { type: "n.late" });
+  const clock = new VirtualClock();
+  const store = new MemoryStore({ clock });
+  const routes: RigOptions["routes"] = {
+    "n.step": (_, ctx) => {
+      ctx.schedule(new Date(clock.now() + 1_500), "out", { type: "n.late" });
     },
   };
-  const one = new Rig({ store, routes: route });
-  const two = new Rig({ store, routes: route });
-  one.deliver("n.step", "s");
-  const runs = [one.run(), two.run()];
-  await Promise.all([one.clock.advance(5_000), two.clock.advance(5_000)]);
-  await Promise.all([one.finish(runs[0]!), two.finish(runs[1]!)]);
-  assert.equal(one.broker.published.length + two.broker.published.length, 1);
+  const rigs = [new Rig({ clock, store, routes }), new Rig({ clock, store, routes })];
+  // Both read the row before either fires it.
+  const due = store.timers.due.bind(store.timers);
+  const both = gate();
+  let readers = 0;
+  store.timers.due = async (...args) => {
+    const rows = await due(...args);
+    if (rows.length > 0 && ++readers === 2) both.open();
+    if (rows.length > 0) await both.promise;
+    return rows;
+  };
+  rigs[0]!.deliver("n.step", "s");
+  const runs = rigs.map((rig) => rig.run());
+  await clock.advance(5_000);
+  assert.equal(readers, 2);
+  for (const [at, rig] of rigs.entries()) await rig.finish(runs[at]!);
+  assert.equal(rigs[0]!.broker.published.length + rigs[1]!.broker.published.length, 1);
 });
 
 test("handle makes one attempt and answers the outcome", async () => {

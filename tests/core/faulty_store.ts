@@ -33,6 +33,8 @@ export class FaultyStore implements Store {
   beforeWork: () => Error | undefined = () => undefined;
   /** What a unit fails with when it would commit; told the dead letters it has. */
   beforeCommit: (letters: readonly DeadLetter[]) => Error | undefined = () => undefined;
+  /** What a unit fails with although it was committed. */
+  afterCommit: (letters: readonly DeadLetter[]) => Error | undefined = () => undefined;
   /** What counting a failure fails with. */
   beforeBump: () => Error | undefined = () => undefined;
   /** Units begun. */
@@ -59,8 +61,9 @@ export class FaultyStore implements Store {
     this.units++;
     const fault = this.beforeWork();
     if (fault !== undefined) throw fault;
-    return await this.inner.transact(key, async (unit) => {
-      const letters: DeadLetter[] = [];
+    let letters: DeadLetter[] = [];
+    const answer = await this.inner.transact(key, async (unit) => {
+      letters = [];
       const addDeadLetter = unit.addDeadLetter.bind(unit);
       unit.addDeadLetter = (letter) => {
         letters.push(letter);
@@ -71,6 +74,9 @@ export class FaultyStore implements Store {
       if (late !== undefined) throw late;
       return result;
     }, fence);
+    const lost = this.afterCommit(letters);
+    if (lost !== undefined) throw lost;
+    return answer;
   }
 
   async close(): Promise<void> {
