@@ -43,6 +43,9 @@ export interface BrokerSetup {
   readonly keepAlive?: boolean;
 }
 
+/** The signal of a transport that found a consumer of another kind in one of our groups. */
+const FOREIGN = "foreign-consumer";
+
 /** The broker object behind every adapter: the contract over a link. Adapters extend it with their options. */
 export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<T> {
   readonly topics: T;
@@ -62,6 +65,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   readonly #publishing: Publishing;
   readonly #subscriptions: Subscriptions;
   #capabilities: Capabilities;
+  #mixed = false;
   #closing: Promise<DrainReport> | undefined;
 
   protected constructor(options: BrokerOptions<T>, setup: BrokerSetup) {
@@ -117,7 +121,13 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   /** The transport says what it can do; what a blocked host costs is the link's to know. */
   #connected(capabilities: Capabilities): void {
     const { survivesBlockedHost } = this.#setup.capabilities;
-    this.#capabilities = { ...capabilities, survivesBlockedHost };
+    this.#capabilities = { ...capabilities, ...(this.#mixed ? { ordering: "none" } : {}), survivesBlockedHost };
+  }
+
+  /** A consumer of another kind reads in one of our groups: it keeps no order, so neither can we. */
+  #foreign(): void {
+    this.#mixed = true;
+    this.#connected(this.#capabilities);
   }
 
   publish<N extends TopicName<T>>(topic: N, message: InitOf<T, N> | Envelope): Promise<EnvelopeOf<T, N>> {
@@ -185,6 +195,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
         return message.ok ? this.#health.up() : this.#health.down(message.error as EdaError);
       case "signal":
         this.#health.count(message.name);
+        if (message.name === FOREIGN) this.#foreign();
         return this.#logger.warn(message.name, { topic: message.topic, ...message.details });
       case "undecodable":
         return void this.#undecodable(message);

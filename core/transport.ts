@@ -50,7 +50,10 @@ export interface TransportEvents {
   topic(topic: string, group: string, state: "active" | "standby"): void;
   /** Messages behind, as far as the broker tells. */
   lag(topic: string, group: string, count: number): void;
-  /** A fact worth a line in the log and a counter in health, e.g. `missing-payload`. Names, never values. */
+  /**
+   * A fact worth a line in the log and a counter in health, e.g. `missing-payload`. Names, never values. After
+   * `foreign-consumer` (another kind of client reads in our group) the capabilities say that there is no order.
+   */
   signal(name: string, topic: string, details?: Readonly<Record<string, string | number | boolean>>): void;
 }
 
