@@ -38,6 +38,7 @@ export class Pump implements PumpSide {
   #waiting: AbortController | undefined;
   #retry: Timer | undefined;
   #failing = false;
+  #state: "active" | "standby" = "active";
 
   constructor(context: PumpContext, sub: number, topic: string, group: string, prefetch: number, ids: PumpIds) {
     this.#ids = ids;
@@ -60,6 +61,12 @@ export class Pump implements PumpSide {
   /** Settles that the broker has not confirmed yet. */
   get unconfirmed(): number {
     return this.#settler.inFlight;
+  }
+
+  /** The transport says whether we consume or stand by; while reads fail, that is what the host hears instead. */
+  told(state: "active" | "standby"): void {
+    this.#state = state;
+    if (!this.#failing) this.#context.post({ k: "topic", sub: this.sub, state });
   }
 
   /** Starts fetching. */
@@ -117,7 +124,7 @@ export class Pump implements PumpSide {
     if (failure !== undefined) return this.#failed(failure);
     if (this.#failing) {
       this.#failing = false;
-      this.#context.post({ k: "topic", sub: this.sub, state: "active" });
+      this.#context.post({ k: "topic", sub: this.sub, state: this.#state });
     }
     this.#backlog = raws.length >= max;
     if (raws.length > 0) this.#accept(raws, sentAt);

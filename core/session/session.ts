@@ -76,7 +76,7 @@ export class Session {
       owned: (topic, group, partition, _epoch, until) => find(topic, group, (pump) => pump.owned(partition, until)),
       revoked: (topic, group, partition, why) => find(topic, group, (pump) => pump.revoked(partition, why)),
       lost: (topic, group, natives, why) => find(topic, group, (pump) => pump.lostNatives(natives, why)),
-      topic: (topic, group, state) => find(topic, group, (pump) => this.#post({ k: "topic", sub: pump.sub, state })),
+      topic: (topic, group, state) => find(topic, group, (pump) => pump.told(state)),
       lag: (topic, group, count) => find(topic, group, (pump) => this.#post({ k: "lag", sub: pump.sub, count })),
       signal: (name, topic, details) =>
         this.#post({ k: "signal", name, topic, ...(details === undefined ? {} : { details }) }),
