@@ -23,6 +23,7 @@ import { Engine } from "./engine.ts";
 import { Job, type JobOrigin } from "./job.ts";
 import { Lanes } from "./lanes.ts";
 import { Tally } from "./outcomes.ts";
+import { OutboxWatch } from "./outbox_watch.ts";
 import { RetryPolicy } from "./retry_policy.ts";
 import type { Route } from "./route.ts";
 import { RouteTable } from "./routes.ts";
@@ -47,6 +48,7 @@ export class Parts {
   readonly lanes: Lanes;
   readonly timers: TimerService;
   readonly relay: Relay | undefined;
+  readonly watch: OutboxWatch;
   readonly #table: RouteTable<Target>;
   readonly #machines: readonly Target[];
   #seq = 0;
@@ -89,6 +91,7 @@ export class Parts {
       fired: () => void this.tally.timers++,
     });
     this.relay = this.#makeRelay(options, log);
+    this.watch = new OutboxWatch(this.services);
   }
 
   /** A new job, in order of arrival. */

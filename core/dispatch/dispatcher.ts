@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { CircuitState } from "../circuit.ts";
 import { decodeEnvelope, toEnvelope } from "../codec.ts";
 import type { UndecodableRecord } from "../contract.ts";
 import type { Envelope, EnvelopeInit } from "../envelope.ts";
@@ -17,29 +16,11 @@ import type { Handler } from "./context.ts";
 import { corruptLetter } from "./dead_letter.ts";
 import type { DispatcherOptions } from "./dispatcher_options.ts";
 import type { JobOrigin } from "./job.ts";
+import { type DispatcherHealth, reportHealth } from "./dispatcher_health.ts";
 import type { Outcome, RunReport } from "./outcomes.ts";
 import { Run } from "./run.ts";
 
-/** How a dispatcher stands. */
-export interface DispatcherHealth {
-  readonly running: boolean;
-  /** Subjects with work. */
-  readonly lanes: number;
-  /** Handlers that run, at most `maxInFlight`. */
-  readonly inFlight: number;
-  /** Envelopes that wait for their turn. */
-  readonly waiting: number;
-  /** How long the oldest of them has been here, ms; 0 = none waits. */
-  readonly oldestWaitingMs: number;
-  /** Of the store; `open` = it was down several times in a row. */
-  readonly store: CircuitState;
-  /** Of the relay's downstream; absent with `relay: false`. */
-  readonly relay?: "closed" | "open";
-  /** Outbox rows not yet sent; absent where the store does not answer. */
-  readonly outboxPending?: number;
-  /** Counts since the dispatcher was made. */
-  readonly counts: RunReport;
-}
+export type { DispatcherHealth } from "./dispatcher_health.ts";
 
 /** Consumes topics and drives handlers and machines. See {@link Outcome} for what becomes of an envelope. */
 export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, Handler>, Tx = undefined> {
@@ -123,22 +104,9 @@ export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, 
     return outcome;
   }
 
-  /** How it stands. Rejects never; what the store does not answer is absent. */
-  async health(): Promise<DispatcherHealth> {
-    const { lanes, services, relay, tally } = this.#parts;
-    const { waiting, oldest, lanes: count } = lanes.stats();
-    const outboxPending = await services.store.outbox.pending().catch(() => undefined);
-    return {
-      running: this.#running,
-      lanes: count,
-      inFlight: lanes.running,
-      waiting,
-      oldestWaitingMs: oldest === undefined ? 0 : services.clock.monotonic() - oldest,
-      store: services.circuit.state,
-      ...(relay === undefined ? {} : { relay: relay.state }),
-      ...(outboxPending === undefined ? {} : { outboxPending }),
-      counts: tally.report(),
-    };
+  /** How it stands, with its broker's report. `unhealthy` also while the store or the relay's downstream is down. */
+  health(): DispatcherHealth {
+    return reportHealth(this.#parts, this.#running);
   }
 
   async #run(topics: readonly string[], work: (run: Run) => Promise<void>): Promise<RunReport> {
@@ -151,6 +119,7 @@ export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, 
     this.#warnOfSuspects();
     try {
       await work(new Run({ ...this.#runParts(), drainMs: settings.drainMs }));
+      await this.#parts.watch.look();
     } finally {
       this.#running = false;
       this.#rest();
@@ -160,7 +129,7 @@ export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, 
 
   #runParts(): Omit<ConstructorParameters<typeof Run>[0], "drainMs"> {
     const parts = this.#parts;
-    const { broker, services, lanes, engine, budget, timers, relay } = parts;
+    const { broker, services, lanes, engine, budget, timers, relay, watch } = parts;
     return {
       broker,
       services,
@@ -169,6 +138,7 @@ export class InboundDispatcher<T extends Topics = AnyTopics, R = Record<string, 
       budget,
       timers,
       relay,
+      watch,
       offer: (delivery) => lanes.offer(parts.job(delivery.topic, delivery.envelope, { delivery })),
     };
   }

@@ -7,7 +7,8 @@ import type { Clock } from "../clock.ts";
 import { Fifo } from "../fifo.ts";
 import type { Budget } from "./budget.ts";
 import type { Job } from "./job.ts";
-import { Lane, type LaneMap } from "./lane.ts";
+import { Lane } from "./lane.ts";
+import { LaneIndex } from "./lane_index.ts";
 
 /** What the lanes need of their surroundings. */
 export interface LanesHost {
@@ -22,19 +23,13 @@ export interface LanesHost {
   lost(job: Job): void;
 }
 
-interface TopicLanes {
-  readonly bySubject: LaneMap;
-  /** Lanes of events without a subject, one an event. */
-  readonly byEvent: LaneMap;
-}
-
 /** A queue longer than this is looked through for lost jobs before it grows to twice its size. */
 const SWEEP_FROM = 256;
 
 /** All lanes. */
 export class Lanes {
   readonly #host: LanesHost;
-  readonly #topics = new Map<string, TopicLanes>();
+  readonly #index = new LaneIndex();
   readonly #ready = new Fifo<Lane>();
   readonly #whenEmpty: (() => void)[] = [];
   readonly #whenQuiet: (() => void)[] = [];
@@ -63,11 +58,8 @@ export class Lanes {
   /** Adds a job; it may run and end before this returns. */
   offer(job: Job): void {
     this.#jobs++;
-    const { subject, source, id } = job.envelope;
-    const topic = this.#topic(job.topic);
-    const home = subject === undefined ? topic.byEvent : topic.bySubject;
-    // An event without a subject has no order, but its own redelivery must not run beside it.
-    const key = subject ?? `${source.length}:${source}${id}`;
+    const home = this.#index.homeOf(job);
+    const key = this.#index.keyOf(job);
     const known = home.size === 0 ? undefined : home.get(key);
     if (known !== undefined) return this.#join(known, job);
     let lane = this.#spare;
@@ -119,7 +111,7 @@ export class Lanes {
 
   /** The store is back: lanes that waited for it go on. */
   storeIsBack(): void {
-    for (const lane of this.#all()) if (lane.state === "waiting" && lane.forStore) this.#wake(lane);
+    for (const lane of this.#index) if (lane.state === "waiting" && lane.forStore) this.#wake(lane);
     this.drain();
   }
 
@@ -161,7 +153,7 @@ export class Lanes {
   nextIn(): number {
     let next = Infinity;
     const now = this.#host.clock.monotonic();
-    for (const lane of this.#all()) {
+    for (const lane of this.#index) {
       if (lane.state !== "waiting") return 0;
       const due = lane.current?.dueAt ?? lane.nextDueAt ?? now;
       next = Math.min(next, Math.max(0, due - now));
@@ -172,7 +164,7 @@ export class Lanes {
   /** Takes out every job that came from a broker, in the order of arrival; what runs goes on without a lane. */
   clear(): Job[] {
     const jobs: Job[] = [];
-    for (const lane of [...this.#all()]) {
+    for (const lane of [...this.#index]) {
       lane.timer?.cancel();
       if (lane.state === "running") this.#free++;
       lane.state = "closed";
@@ -186,15 +178,7 @@ export class Lanes {
 
   /** Lanes, waiting jobs and when the oldest of them arrived (monotonic ms). */
   stats(): { readonly lanes: number; readonly waiting: number; readonly oldest: number | undefined } {
-    let lanes = 0;
-    let oldest: number | undefined;
-    for (const lane of this.#all()) {
-      lanes++;
-      const jobs = lane.state === "running" ? lane.waiting() : [lane.current, ...lane.waiting()];
-      for (const job of jobs) {
-        if (job !== undefined && (oldest === undefined || job.arrivedAt < oldest)) oldest = job.arrivedAt;
-      }
-    }
+    const { lanes, oldest } = this.#index.stats();
     return { lanes, waiting: this.#jobs - this.running, oldest };
   }
 
@@ -205,19 +189,6 @@ export class Lanes {
   #announce(): void {
     if (this.#jobs === 0 && this.#whenEmpty.length > 0) { for (const tell of this.#whenEmpty.splice(0)) tell(); }
     if (this.#whenQuiet.length > 0 && this.#isQuiet()) { for (const tell of this.#whenQuiet.splice(0)) tell(); }
-  }
-
-  #topic(name: string): TopicLanes {
-    let topic = this.#topics.get(name);
-    if (topic === undefined) this.#topics.set(name, topic = { bySubject: new Map(), byEvent: new Map() });
-    return topic;
-  }
-
-  *#all(): Iterable<Lane> {
-    for (const { bySubject, byEvent } of this.#topics.values()) {
-      yield* bySubject.values();
-      yield* byEvent.values();
-    }
   }
 
   #list(lane: Lane): void {

@@ -12,6 +12,7 @@ import { consume } from "./consume.ts";
 import type { Engine } from "./engine.ts";
 import { housekeep } from "./housekeeping.ts";
 import type { Lanes } from "./lanes.ts";
+import type { OutboxWatch } from "./outbox_watch.ts";
 import type { Services } from "./services.ts";
 import type { TimerService } from "./timers.ts";
 
@@ -24,6 +25,7 @@ export interface RunParts {
   readonly budget: Budget;
   readonly timers: TimerService;
   readonly relay: Relay | undefined;
+  readonly watch: OutboxWatch;
   readonly drainMs: number;
   /** Puts a delivery into its lane. */
   offer(delivery: Delivery): void;
@@ -45,12 +47,13 @@ export class Run {
 
   /** Consumes until `signal` aborts or every stream has ended, then drains. */
   async untilStopped(topics: readonly string[], signal: AbortSignal | undefined): Promise<void> {
-    const { services, timers, relay } = this.#parts;
+    const { services, timers, relay, watch } = this.#parts;
     await this.#withSignal(signal, async () => {
       const side = new AbortController();
       const tasks = [
         timers.run(side.signal),
         housekeep(services, side.signal),
+        watch.run(side.signal),
         ...(relay === undefined ? [] : [relay.run(side.signal)]),
       ];
       const errors = await this.#consumeAll(topics, undefined);

@@ -5,6 +5,7 @@
  */
 import { decodeEnvelope } from "../codec.ts";
 import { Backoff, pause } from "../clock.ts";
+import { isEdaError } from "../errors.ts";
 import type { TimerRow } from "../store/contract.ts";
 import type { Services } from "./services.ts";
 
@@ -71,23 +72,32 @@ export class TimerService {
     let count = 0;
     // Rows whose job still runs come again, and must not hide those behind them.
     for (const row of await services.store.timers.due(now, BATCH + this.#busy.size)) {
-      if (row.topic !== undefined) {
-        await this.#publish(row, row.topic);
-        count++;
-      } else if (this.#host.owns(row.owner)) count += this.#offer(row);
+      try {
+        count += await this.#fire(row);
+      } catch (error) {
+        if (!isEdaError(error) || error.retriable) throw error;
+        // Nothing that waiting can help: it must not hold up those behind it.
+        this.#busy.add(keyOf(row));
+        services.log.error("a timer cannot fire and is left where it is", { topic: row.topic, code: error.code });
+      }
     }
     return count;
   }
 
+  async #fire(row: TimerRow): Promise<number> {
+    if (this.#busy.has(keyOf(row))) return 0;
+    if (row.topic !== undefined) return await this.#publish(row, row.topic);
+    return this.#host.owns(row.owner) ? this.#offer(row) : 0;
+  }
+
   #offer(row: TimerRow): number {
-    const key = `${row.owner.length}:${row.owner}${row.id}:${row.dueAt}`;
-    if (this.#busy.has(key)) return 0;
+    const key = keyOf(row);
     this.#busy.add(key);
     this.#host.offer(row, () => void this.#busy.delete(key));
     return 1;
   }
 
-  async #publish(row: TimerRow, topic: string): Promise<void> {
+  async #publish(row: TimerRow, topic: string): Promise<number> {
     const { subject } = decodeEnvelope(row.envelope, { maxBytes: Number.MAX_SAFE_INTEGER });
     const fired = await this.#host.services.store.transact({ timer: { owner: row.owner, id: row.id } }, (unit) => {
       if (unit.timer === undefined) return false;
@@ -96,6 +106,7 @@ export class TimerService {
       return true;
     });
     if (fired) this.#host.fired();
+    return fired ? 1 : 0;
   }
 
   async #sleep(next: number | undefined, signal: AbortSignal): Promise<void> {
@@ -111,4 +122,8 @@ export class TimerService {
     signal.removeEventListener("abort", stop);
     this.#wake = undefined;
   }
+}
+
+function keyOf(row: TimerRow): string {
+  return `${row.owner.length}:${row.owner}${row.id}:${row.dueAt}`;
 }

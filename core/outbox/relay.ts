@@ -33,6 +33,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   "envelope-corrupt",
   "envelope-invalid",
   "envelope-too-large",
+  "invalid-option",
   "publish-refused",
   "schema-invalid",
 ]);

@@ -4,10 +4,11 @@
  *
  * @module
  */
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Envelope, EnvelopeInit } from "../envelope.ts";
 import { InvalidOptionError } from "../errors.ts";
 import { Fifo } from "../fifo.ts";
+import { Waiters } from "./waiters.ts";
 import type { Outbox, OutboxFailure, OutboxRow, ParkedRow } from "./contract.ts";
 
 interface Row extends OutboxRow {
@@ -46,7 +47,7 @@ export class MemoryOutbox implements Outbox {
   readonly #leased = new Set<Line>();
   /** Lines that wait for their `notBefore`. */
   readonly #delayed = new Set<Line>();
-  readonly #waiters = new Set<{ readonly done: () => void; readonly arm: () => void }>();
+  readonly #waiters: Waiters;
   #seq = 0;
 
   /** @param guard Throws once the store is closed. */
@@ -54,6 +55,7 @@ export class MemoryOutbox implements Outbox {
     this.#clock = clock;
     this.#make = make;
     this.#guard = guard;
+    this.#waiters = new Waiters(clock, () => this.#nextChange());
   }
 
   // deno-lint-ignore require-await
@@ -178,30 +180,12 @@ export class MemoryOutbox implements Outbox {
 
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     this.#guard();
-    if (this.#queue.length > 0 || signal.aborted) return;
-    const end = this.#clock.monotonic() + ms;
-    await new Promise<void>((resolve) => {
-      let timer: Timer | undefined;
-      const done = () => {
-        timer?.cancel();
-        signal.removeEventListener("abort", done);
-        this.#waiters.delete(waiter);
-        resolve();
-      };
-      const arm = () => {
-        timer?.cancel();
-        timer = this.#clock.timer(Math.min(end, this.#nextChange()) - this.#clock.monotonic(), done);
-      };
-      const waiter = { done, arm };
-      this.#waiters.add(waiter);
-      signal.addEventListener("abort", done, { once: true });
-      arm();
-    });
+    if (this.#queue.length === 0) await this.#waiters.wait(ms, signal);
   }
 
   /** Ends every wait. */
   close(): void {
-    for (const { done } of [...this.#waiters]) done();
+    this.#waiters.wake();
   }
 
   /** When a delay or a lease ends by itself, monotonic ms. */
@@ -266,12 +250,12 @@ export class MemoryOutbox implements Outbox {
     if (line.queued || line.parked || line.claimed > 0 || line.rows.length === 0) return;
     if (line.notBefore > this.#clock.monotonic()) {
       this.#delayed.add(line);
-      for (const { arm } of this.#waiters) arm();
+      this.#waiters.look();
       return;
     }
     line.queued = true;
     this.#queue.push(line);
-    for (const { done } of [...this.#waiters]) done();
+    this.#waiters.wake();
   }
 }
 

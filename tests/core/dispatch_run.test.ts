@@ -3,6 +3,7 @@ import { getEventListeners } from "node:events";
 import { InboundDispatcher } from "../../core/dispatch/dispatcher.ts";
 import type { Envelope } from "../../core/envelope.ts";
 import { BrokerUnavailableError, InvalidOptionError } from "../../core/errors.ts";
+import { healthHandler } from "../../core/health_handler.ts";
 import { MemoryStore } from "../../core/store/memory_store.ts";
 import { FakeBroker } from "../support/fake_broker.ts";
 import { test } from "../support/test.ts";
@@ -122,7 +123,7 @@ test("an open circuit leaves no timer behind a run (COR-10)", async () => {
   await rig.clock.flush();
   await rig.finish(run);
   assert.equal(rig.clock.armed, 0);
-  assert.equal((await rig.app.health()).store, "closed");
+  assert.equal(rig.app.health().dispatcher.store, "closed");
 });
 
 test("run can follow run on one dispatcher, each taking every event once (COR-11)", async () => {
@@ -269,7 +270,7 @@ test("relay: false leaves the outbox to others", async () => {
   rig.deliver("n.step", "s");
   await rig.settle(1);
   assert.equal(await rig.store.outbox.pending(), 1);
-  const health = await rig.app.health();
+  const health = rig.app.health().dispatcher;
   assert.equal(health.relay, undefined);
   assert.equal(health.outboxPending, 1);
 });
@@ -411,7 +412,7 @@ test("health tells what runs, what waits and for how long", async () => {
   for (const subject of ["a", "a", "b", "c"]) rig.deliver("n.step", subject);
   const run = rig.run();
   await rig.clock.advance(1_500);
-  const { counts: _, ...health } = await rig.app.health();
+  const { counts: _, ...health } = rig.app.health().dispatcher;
   assert.deepEqual(health, {
     running: true,
     lanes: 3,
@@ -425,7 +426,40 @@ test("health tells what runs, what waits and for how long", async () => {
   open.open();
   await rig.untilEnded(4);
   await rig.finish(run);
-  assert.deepEqual((await rig.app.health()).lanes, 0);
+  assert.deepEqual(rig.app.health().dispatcher.lanes, 0);
+});
+
+test("health answers 503 while the store is down, and 200 before and after", async () => {
+  const clock = new VirtualClock();
+  const store = new FaultyStore({ clock });
+  const rig = new Rig({ clock, store, routes: { "n.step": () => {} } });
+  const ask = () => healthHandler(rig.app)(new Request("http://service/health")).status;
+  assert.equal(ask(), 200);
+  for (let n = 0; n < 8; n++) rig.deliver("n.step", `s${n}`);
+  store.beforeWork = down;
+  const run = rig.run();
+  await clock.flush();
+  assert.equal(ask(), 503);
+  assert.deepEqual(rig.app.health().error, { code: "store-unavailable", name: "InboundDispatcher" });
+  store.beforeWork = () => undefined;
+  await rig.untilEnded(8);
+  assert.equal(ask(), 200);
+  await rig.finish(run);
+});
+
+test("a timer that cannot fire holds up none behind it", async () => {
+  const rig = new Rig({ routes: {} });
+  await rig.store.transact({}, (unit) => {
+    unit.setTimer({ id: "bad", owner: "test", dueAt: 0, topic: "out", envelope: "{" });
+    const envelope = '{"specversion":"1.0","id":"1","source":"/s","type":"n.late"}';
+    unit.setTimer({ id: "good", owner: "test", dueAt: 1, topic: "out", envelope });
+  });
+  const run = rig.run();
+  await rig.clock.advance(10_000);
+  await rig.finish(run);
+  assert.deepEqual(rig.broker.published.map(({ envelope }) => envelope.type), ["n.late"]);
+  assert.equal(rig.logs.filter(({ message }) => message.startsWith("a timer cannot fire")).length, 1);
+  assert.deepEqual((await rig.store.timers.due(99, 9)).map(({ id }) => id), ["bad"]);
 });
 
 test("InboundDispatcher names a wrong option and never its value", () => {

@@ -55,14 +55,14 @@ test("after 5 failures in a row no unit is begun but single probes, until one su
   store.beforeWork = down;
   const run = rig.run();
   await clock.flush();
-  assert.equal((await rig.app.health()).store, "open");
+  assert.equal(rig.app.health().dispatcher.store, "open");
   const before = store.units;
   await clock.advance(60_000);
   const probes = store.units - before;
   assert.ok(probes >= 2 && probes <= 12, `${probes} units in a minute`);
   store.beforeWork = () => undefined;
   await rig.untilEnded(8);
-  assert.equal((await rig.app.health()).store, "closed");
+  assert.equal(rig.app.health().dispatcher.store, "closed");
   await rig.finish(run);
   assert.equal(rig.logs.filter(({ message }) => message.startsWith("the store is down")).length, 1);
   assert.equal(rig.logs.filter(({ message }) => message.startsWith("the store answers again")).length, 1);
@@ -99,7 +99,7 @@ test("a handler's own transient error pauses its subject alone and counts nothin
   const run = rig.run();
   await rig.untilEnded(5);
   assert.equal(rig.clock.monotonic(), 0);
-  assert.equal((await rig.app.health()).store, "closed");
+  assert.equal(rig.app.health().dispatcher.store, "closed");
   await rig.untilEnded(6);
   const report = await rig.finish(run);
   assert.equal(report.processed, 6);
@@ -114,7 +114,7 @@ test("a conflict that the store could not solve is tried again and not counted",
   rig.deliver("n.step", "s");
   await rig.settle(1);
   assert.deepEqual(rig.told, ["retry", "retry", "retry", "processed"]);
-  assert.equal((await rig.app.health()).store, "closed");
+  assert.equal(rig.app.health().dispatcher.store, "closed");
 });
 
 test("an event is acked only once its dead letter is stored, and stored once (COR-04)", async () => {
