@@ -10,15 +10,25 @@
  *   promises with {@link invokeKey}, or into emitted events.
  * - Context, output and delayed events are stored as JSON.
  *
+ * Types: declare what a machine emits in `setup({ types: { emitted: {} as … } })`, `topic` included where you name one.
+ *
  * @example
  * ```ts
- * import { setup } from "npm:xstate@5";
- * const light = setup({}).createMachine({
- *   id: "light",
+ * import { InboundDispatcher, MemoryBroker } from "@xsm/eda";
+ * import { machine } from "@xsm/eda/xstate";
+ * import { createMachine } from "xstate";
+ *
+ * const lamp = createMachine({
+ *   id: "lamp",
  *   initial: "off",
  *   states: { off: { on: { "lamp.switched": "on" } }, on: { on: { "lamp.switched": "off" } } },
  * });
- * const routes = { "lamp.*": machine(light) };
+ * const broker = new MemoryBroker({ source: "/house" });
+ * await broker.publish("lamps", { type: "lamp.switched", subject: "kitchen" });
+ * const app = new InboundDispatcher({ broker, routes: { "lamp.*": machine(lamp) } });
+ * const report = await app.runOnce(["lamps"]);
+ * console.log(report.processed);
+ * await broker.close();
  * ```
  *
  * @module
