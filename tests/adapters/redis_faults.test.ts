@@ -310,6 +310,28 @@ onLegs(["redis"], (onRedis) => {
   );
 
   onRedis(
+    "ordered: a read that the network delivers after its connection was replaced takes nothing",
+    async (leg, context) => {
+      const { n, proxy, reader, listener, publisher } = await behindProxy(leg, context, {
+        ordered: true,
+        commandTimeoutMs: 300,
+      });
+      assert.deepEqual(await reader.fetch(0), []);
+      await proxy.delay(1_500, "up");
+      await assert.rejects(reader.fetch(0), { code: "outcome-unknown" });
+      await proxy.delay(0, "up");
+      await transportBack(reader, listener);
+      assert.deepEqual(await reader.fetch(0), [], "it has looked for what the lost read may have brought");
+      await publish(publisher, n.topic, bodies(1, 3), "a");
+      // By now what was held back has reached the server, if anything of its connection is left there.
+      await new Promise((resolve) => setTimeout(resolve, 1_600));
+      await publish(publisher, n.topic, ["m4"], "a");
+      assert.deepEqual(bodiesOf(await reader.take(4)), bodies(1, 4));
+      assert.equal(listener.count("revoked"), 0);
+    },
+  );
+
+  onRedis(
     "reset destroys the connections; what waited is told, and the next call connects again",
     async ({ url }, context) => {
       const n = names();

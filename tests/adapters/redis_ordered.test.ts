@@ -76,6 +76,8 @@ onLegs(["redis", "redis8", "valkey"], (onEach) => {
     await publish(transport, n.topic, bodies(1, 5), "a");
     const held = await reader.take(2, 5_000, 2);
     await client.call("SET", n.owner, "1:somebody:else", "PX", 60_000);
+    // It does not know yet, and its lease runs: only the server can tell.
+    assert.deepEqual(await reader.ack(held), ["stale", "stale"]);
     assert.deepEqual(await reader.fetch(300), []);
     assert.deepEqual(await reader.ack(held), ["stale", "stale"]);
     assert.equal(await pendingOf(client, n.stream, n.group), 2);
