@@ -39,7 +39,12 @@ export interface Context<T extends Topics = AnyTopics, Tx = unknown> {
   ignore(): void;
 }
 
-/** A plain handler. Returning, or resolving, means handled; throwing means try again. */
+/**
+ * A plain handler. Returning, or resolving, means handled; throwing means try again; an `EventRejectedError` means give up.
+ *
+ * What it asks for through the context is stored once. Anything else it does may happen again: after a failure, after a
+ * conflict with another writer, and where a process ends before its unit is stored.
+ */
 export type Handler<E extends Envelope = Envelope, C = Context> = (envelope: E, ctx: C) => unknown;
 
 /**

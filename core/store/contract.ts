@@ -230,7 +230,7 @@ export interface DeadLetters {
   purge(before: number): Promise<number>;
 }
 
-/** Failure counts and suspects. */
+/** Failure counts: the dispatcher's own, since brokers count also what was given back politely. */
 export interface Failures {
   get(key: ReceiptKey): Promise<FailureCount | undefined>;
   /** Adds one; answers the new count. */
