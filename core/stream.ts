@@ -8,6 +8,10 @@ const DONE: Result = { done: true, value: undefined };
 
 /** How long a reader may be served without giving the event loop a turn. */
 const YIELD_MS = 4;
+/** Deliveries between two looks at the clock, at most: a look costs about as much as handing one out. */
+const STEP = 16;
+/** Where a delivery takes longer than this, the clock is looked at after each. */
+const SLOW_MS = 0.1;
 
 interface Waiter {
   resolve(result: Result): void;
@@ -33,6 +37,9 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   #error: Error | undefined;
   #served = 0;
   #turnAt = 0;
+  #lookedAt = 0;
+  #sinceLook = 0;
+  #step = 1;
 
   constructor(subscription: Subscription, clock: Clock, options: SubscribeOptions, start: () => Promise<void>) {
     this.#subscription = subscription;
@@ -61,8 +68,19 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   next(): Promise<Result> {
     if (this.#ended) return this.#finish();
     if (this.#started !== true) return this.#begin();
-    if ((++this.#served & 15) === 0 && this.#clock.monotonic() - this.#turnAt > YIELD_MS) return this.#yield();
+    this.#served++;
+    if (++this.#sinceLook >= this.#step && this.#mustYield()) return this.#yield();
     return this.#take();
+  }
+
+  /** Whether the event loop is due a turn. That a reader had to wait is none: in process, all of it may be microtasks. */
+  #mustYield(): boolean {
+    const now = this.#clock.monotonic();
+    const slow = now - this.#lookedAt > this.#sinceLook * SLOW_MS;
+    this.#step = slow ? 1 : Math.min(STEP, this.#step * 2);
+    this.#sinceLook = 0;
+    this.#lookedAt = now;
+    return now - this.#turnAt > YIELD_MS;
   }
 
   #take(): Promise<Result> {
@@ -133,7 +151,6 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     this.#idle?.cancel();
     this.#idle = undefined;
     this.#fetched = true;
-    this.#turnAt = this.#clock.monotonic();
     this.#served++;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) this.#subscription.putBack(delivery);

@@ -70,9 +70,9 @@ function wrong(option: string, what: string): InvalidOptionError {
 /** Names the member that cannot cross to a worker. */
 function mustClone(adapter: object): void {
   for (const [name, value] of Object.entries(adapter)) {
+    if (isPlain(value)) continue;
     const inner = typeof value === "object" && value !== null ? Object.entries(value) : [];
-    const bad = inner.find(([, member]) => !clones(member))?.[0];
-    if (bad === undefined && clones(value)) continue;
+    const bad = inner.find(([, member]) => !isPlain(member))?.[0];
     throw new InvalidOptionError(
       `${
         bad === undefined ? name : `${name}.${bad}`
@@ -82,11 +82,21 @@ function mustClone(adapter: object): void {
   }
 }
 
-function clones(value: unknown): boolean {
-  try {
-    structuredClone(value);
-    return true;
-  } catch {
-    return false;
-  }
+/**
+ * Whether a value is data through and through. Structured clone alone does not tell: an instance of a class passes it and
+ * arrives without its methods.
+ */
+function isPlain(value: unknown, above: ReadonlySet<unknown> = new Set()): boolean {
+  if (typeof value === "function" || typeof value === "symbol") return false;
+  if (typeof value !== "object" || value === null || above.has(value)) return true;
+  const within = new Set(above).add(value);
+  const all = (members: Iterable<unknown>): boolean => [...members].every((member) => isPlain(member, within));
+  if (Array.isArray(value)) return all(value);
+  if (value instanceof Map) return all(value.keys()) && all(value.values());
+  if (value instanceof Set) return all(value);
+  if (value instanceof Date || value instanceof RegExp || value instanceof ArrayBuffer) return true;
+  if (ArrayBuffer.isView(value)) return true;
+  const prototype = Object.getPrototypeOf(value);
+  const isObject = prototype === null || Object.getPrototypeOf(prototype) === null;
+  return isObject && all(Object.values(value));
 }

@@ -79,13 +79,38 @@ async function start(
   }
 }
 
-/** Adds what the user's `clientModule` gives to the adapter's `client` options. */
+/**
+ * Adds what the user's `clientModule` gives to the adapter's `client` options.
+ *
+ * @throws InvalidOptionError when the module cannot be imported, or does not do what it should.
+ */
 export async function withClientModule(adapter: unknown, address: string): Promise<unknown> {
-  const module = await import(address) as { clientOptions?: () => unknown };
-  if (typeof module.clientOptions !== "function") {
-    throw new InvalidOptionError("clientModule must export a function clientOptions() that returns client options");
+  let module: { readonly clientOptions?: unknown };
+  try {
+    module = await import(address);
+  } catch (cause) {
+    throw wrong("clientModule could not be imported; see cause", cause);
   }
-  const given = await module.clientOptions();
+  const { clientOptions } = module;
+  if (typeof clientOptions !== "function") {
+    throw wrong("clientModule must export a function clientOptions() that returns client options");
+  }
+  let given: unknown;
+  try {
+    given = await clientOptions();
+  } catch (cause) {
+    throw wrong("clientOptions() of clientModule failed; see cause", cause);
+  }
+  if (typeof given !== "object" || given === null) {
+    throw wrong("clientOptions() of clientModule must answer an object of client options");
+  }
   const { client, ...rest } = adapter as { client?: object };
-  return { ...rest, client: { ...client, ...(given as object) } };
+  return { ...rest, client: { ...client, ...given } };
+}
+
+function wrong(text: string, cause?: unknown): InvalidOptionError {
+  return new InvalidOptionError(text, {
+    details: { option: "clientModule" },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

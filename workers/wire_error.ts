@@ -24,6 +24,7 @@ import {
   WorkerCrashedError,
   WorkerStartError,
 } from "../core/errors.ts";
+import { redactText } from "../core/redact.ts";
 
 /** An error on the wire. */
 export interface WireError {
@@ -59,26 +60,44 @@ const CLASSES: Readonly<Partial<Record<ErrorCode, Known>>> = {
   "worker-start-failed": WorkerStartError,
 };
 
-/** Any thrown value as data. Never throws, whatever getters the value has. */
+/**
+ * Any thrown value as data. Never throws, whatever getters the value has; what cannot be read is left out. A client's own
+ * errors may quote what it was given, so credentials are masked.
+ */
 export function toWireError(value: unknown, depth: number = 0): WireError {
+  if (!isError(value)) return { name: "NonError", message: read(() => redactText(String(value))) ?? UNREADABLE };
+  const code = read(() => (value as Partial<EdaError>).code);
+  const retriable = read(() => (value as Partial<EdaError>).retriable);
+  const details = read(() => plain((value as Partial<EdaError>).details));
+  const stack = read(() => value.stack);
+  const cause = read(() => value.cause);
+  return {
+    name: read(() => String(value.name)) ?? "Error",
+    message: read(() => redactText(String(value.message))) ?? UNREADABLE,
+    ...(typeof code === "string" ? { code } : {}),
+    ...(typeof retriable === "boolean" ? { retriable } : {}),
+    ...(typeof stack === "string" ? { stack: redactText(stack) } : {}),
+    ...(details === undefined ? {} : { details }),
+    ...(cause !== undefined && depth < DEPTH ? { cause: toWireError(cause, depth + 1) } : {}),
+  };
+}
+
+const UNREADABLE = "an error that could not be read";
+
+function isError(value: unknown): value is Error {
+  return read(() => value instanceof Error) === true;
+}
+
+function read<T>(get: () => T): T | undefined {
   try {
-    if (!(value instanceof Error)) return { name: "NonError", message: String(value) };
-    const { code, retriable, details } = value as Partial<EdaError>;
-    return {
-      name: String(value.name),
-      message: String(value.message),
-      ...(typeof code === "string" ? { code } : {}),
-      ...(typeof retriable === "boolean" ? { retriable } : {}),
-      ...(typeof value.stack === "string" ? { stack: value.stack } : {}),
-      ...(details !== undefined && typeof details === "object" ? { details: plain(details) } : {}),
-      ...(value.cause !== undefined && depth < DEPTH ? { cause: toWireError(value.cause, depth + 1) } : {}),
-    };
+    return get();
   } catch {
-    return { name: "NonError", message: "an error that could not be read" };
+    return undefined;
   }
 }
 
-function plain(details: object): Record<string, string | number | boolean> {
+function plain(details: unknown): Record<string, string | number | boolean> | undefined {
+  if (typeof details !== "object" || details === null) return undefined;
   const out: Record<string, string | number | boolean> = {};
   for (const [key, value] of Object.entries(details)) {
     if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") out[key] = value;

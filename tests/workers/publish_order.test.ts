@@ -6,7 +6,7 @@ import type { Outgoing, SendOutcome, TransportEvents } from "../../core/transpor
 import { MemoryHub } from "../../adapters/memory/hub.ts";
 import { MemoryTransport } from "../../adapters/memory/transport.ts";
 import { fresh, test, until } from "../support/test.ts";
-import { FixtureBroker } from "./fixtures/fixture_broker.ts";
+import { fixture } from "./fixtures/fixture_broker.ts";
 
 const OPTIONS: SessionOptions = {
   maxBytes: 1_048_576,
@@ -99,8 +99,8 @@ test("Session: frames that wait for a connection that cannot be had share its fa
 });
 
 for (const isolation of ["worker", "inline"] as const) {
-  test(`${isolation}: publishes called before the broker has started arrive in the order of the calls`, async () => {
-    const broker = new FixtureBroker({ isolation, slowStartMs: 5 });
+  test(`${isolation}: publishes called before the broker has started arrive in the order of the calls`, async (context) => {
+    const broker = fixture(context, { isolation, slowStartMs: 5 });
     const topic = fresh("t");
     const calls: Promise<unknown>[] = [];
     const total = 600;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import type { EdaError } from "../../core/errors.ts";
 import { fresh, test, until } from "../support/test.ts";
-import { FixtureBroker } from "./fixtures/fixture_broker.ts";
+import { fixture } from "./fixtures/fixture_broker.ts";
 
-test("WorkerLink: publishes and consumes through a worker, and closes cooperatively", async () => {
-  const broker = new FixtureBroker();
+test("WorkerLink: publishes and consumes through a worker, and closes cooperatively", async (context) => {
+  const broker = fixture(context);
   const topic = fresh("t");
   await broker.publishAll(
     topic,
@@ -20,9 +20,9 @@ test("WorkerLink: publishes and consumes through a worker, and closes cooperativ
 });
 
 for (const how of ["do-throw", "do-throw-in-timer", "do-reject", "do-close"]) {
-  test(`WorkerLink: a worker that dies (${how}) rejects what was in flight, is replaced, and consumption goes on (WRK-04, WRK-08)`, async () => {
+  test(`WorkerLink: a worker that dies (${how}) rejects what was in flight, is replaced, and consumption goes on (WRK-04, WRK-08)`, async (context) => {
     const events: string[] = [];
-    const broker = new FixtureBroker({
+    const broker = fixture(context, {
       onDisconnect: (error) => void events.push(error.code),
       onReconnect: () => void events.push("up"),
       session: { beatMs: 200 },
@@ -50,15 +50,15 @@ for (const how of ["do-throw", "do-throw-in-timer", "do-reject", "do-close"]) {
   });
 }
 
-test("WorkerLink: a worker that is only busy is not taken for dead (WRK-08)", async () => {
-  const broker = new FixtureBroker({ session: { beatMs: 500 } });
+test("WorkerLink: a worker that is only busy is not taken for dead (WRK-08)", async (context) => {
+  const broker = fixture(context, { session: { beatMs: 500 } });
   await broker.publish("do-spin-1s", { type: "n" });
   assert.equal(broker.health().counters["worker-restarts"], undefined);
   await broker.close();
 });
 
-test("WorkerLink: a transport that cannot be built fails the first call with its reason", async () => {
-  const broker = new FixtureBroker({ failStart: "no such thing" });
+test("WorkerLink: a transport that cannot be built fails the first call with its reason", async (context) => {
+  const broker = fixture(context, { failStart: "no such thing" });
   await assert.rejects(broker.connect(), (error: EdaError) => {
     assert.equal(error.code, "invalid-option");
     assert.match(String((error.cause as Error).message), /no such thing/);
@@ -67,8 +67,8 @@ test("WorkerLink: a transport that cannot be built fails the first call with its
   await broker.close();
 });
 
-test("WorkerLink: a worker file that is not there is an error that says what to try", async () => {
-  const broker = new FixtureBroker({ worker: new URL("./fixtures/nowhere.js", import.meta.url) });
+test("WorkerLink: a worker file that is not there is an error that says what to try", async (context) => {
+  const broker = fixture(context, { worker: new URL("./fixtures/nowhere.js", import.meta.url) });
   await assert.rejects(broker.connect(), (error: EdaError) => {
     assert.equal(error.code, "worker-start-failed");
     assert.match(error.message, /inline/);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { EdaError } from "../../core/errors.ts";
 import { fresh, test, until, within } from "../support/test.ts";
-import { FixtureBroker } from "./fixtures/fixture_broker.ts";
+import { fixture } from "./fixtures/fixture_broker.ts";
 
 const ISOLATIONS = ["worker", "inline"] as const;
 
@@ -12,8 +12,8 @@ async function outcomes(calls: readonly Promise<unknown>[], ms = 3_000): Promise
 }
 
 for (const isolation of ISOLATIONS) {
-  test(`${isolation}: every call after close is refused with the same error, none throws or hangs (WRK-03)`, async () => {
-    const broker = new FixtureBroker({ isolation });
+  test(`${isolation}: every call after close is refused with the same error, none throws or hangs (WRK-03)`, async (context) => {
+    const broker = fixture(context, { isolation });
     const topic = fresh("t");
     await broker.publish(topic, { type: "n", data: 1 });
     const stream = broker.subscribe(topic)[Symbol.asyncIterator]();
@@ -28,8 +28,8 @@ for (const isolation of ISOLATIONS) {
     assert.deepEqual(await stream.next(), { done: true, value: undefined });
   });
 
-  test(`${isolation}: closing while it still starts settles every call that waits, and leaves nothing running`, async () => {
-    const broker = new FixtureBroker({ isolation, slowStartMs: 300 });
+  test(`${isolation}: closing while it still starts settles every call that waits, and leaves nothing running`, async (context) => {
+    const broker = fixture(context, { isolation, slowStartMs: 300 });
     const topic = fresh("t");
     const next = broker.subscribe(topic)[Symbol.asyncIterator]().next();
     const settling = outcomes([
@@ -46,8 +46,8 @@ for (const isolation of ISOLATIONS) {
     assert.deepEqual(await outcomes([broker.publish(topic, { type: "n" })]), ["closed"]);
   });
 
-  test(`${isolation}: an aborted signal ends a subscription at once, also while it still starts`, async () => {
-    const broker = new FixtureBroker({ isolation, slowStartMs: 700 });
+  test(`${isolation}: an aborted signal ends a subscription at once, also while it still starts`, async (context) => {
+    const broker = fixture(context, { isolation, slowStartMs: 700 });
     const connecting = outcomes([broker.connect()]);
     const stop = new AbortController();
     const stream = broker.subscribe(fresh("t"), { signal: stop.signal })[Symbol.asyncIterator]();
@@ -61,8 +61,8 @@ for (const isolation of ISOLATIONS) {
     await broker.close();
   });
 
-  test(`${isolation}: 1,000 interleaved publishes and settles are all answered, each its own (WRK-09)`, async () => {
-    const broker = new FixtureBroker({ isolation, prefetch: 50 });
+  test(`${isolation}: 1,000 interleaved publishes and settles are all answered, each its own (WRK-09)`, async (context) => {
+    const broker = fixture(context, { isolation, prefetch: 50 });
     const topic = fresh("t");
     const total = 1_000;
     const settled: Promise<string>[] = [];
@@ -90,8 +90,8 @@ for (const isolation of ISOLATIONS) {
   });
 }
 
-test("worker: calls while a dead worker is replaced are refused as not sent, or wait for the new one (WRK-03)", async () => {
-  const broker = new FixtureBroker({ session: { beatMs: 200 } });
+test("worker: calls while a dead worker is replaced are refused as not sent, or wait for the new one (WRK-03)", async (context) => {
+  const broker = fixture(context, { session: { beatMs: 200 } });
   const topic = fresh("t");
   await broker.publish(topic, { type: "n" });
   const died = broker.publish("do-close", { type: "n" }).catch((error: EdaError) => error.code);
@@ -103,8 +103,8 @@ test("worker: calls while a dead worker is replaced are refused as not sent, or 
   await broker.close();
 });
 
-test("worker: closing while a dead worker is replaced settles at once what waits for the new one", async () => {
-  const broker = new FixtureBroker({ session: { beatMs: 100 } });
+test("worker: closing while a dead worker is replaced settles at once what waits for the new one", async (context) => {
+  const broker = fixture(context, { session: { beatMs: 100 } });
   await broker.connect();
   await broker.publish("do-close", { type: "n" }).catch(() => {});
   const connecting = outcomes([broker.connect()]);
@@ -112,8 +112,8 @@ test("worker: closing while a dead worker is replaced settles at once what waits
   assert.deepEqual(await connecting, ["closed"]);
 });
 
-test("worker: one that ended by itself does not hold up closing, nor closing twice (WRK-07)", async () => {
-  const broker = new FixtureBroker();
+test("worker: one that ended by itself does not hold up closing, nor closing twice (WRK-07)", async (context) => {
+  const broker = fixture(context);
   await broker.connect();
   const lost = broker.publish("do-close", { type: "n" }).catch((error: EdaError) => error.code);
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -125,8 +125,8 @@ test("worker: one that ended by itself does not hold up closing, nor closing twi
   assert.equal(await lost, "outcome-unknown");
 });
 
-test("worker: a silent death is noticed within three beats (WRK-08)", async () => {
-  const broker = new FixtureBroker({ session: { beatMs: 400 } });
+test("worker: a silent death is noticed within three beats (WRK-08)", async (context) => {
+  const broker = fixture(context, { session: { beatMs: 400 } });
   await broker.connect();
   const start = performance.now();
   await broker.publish("do-close", { type: "n" }).catch(() => {});
