@@ -62,6 +62,11 @@ export interface FetchRequest {
   readonly group: string;
   /** At most this many messages, at least 1. */
   readonly max: number;
+  /**
+   * Most messages the session holds unsettled of this topic, `prefetch`. A transport that owns several partitions gives each
+   * an equal share of it, and lets one that holds its share unsettled wait, so that it never keeps the others from flowing.
+   */
+  readonly window: number;
   /** How long to wait for the first one; 0 = answer at once with what is ready. */
   readonly waitMs: number;
   /** Ends the wait early (subscription ended, closing). What was already read is still returned. */

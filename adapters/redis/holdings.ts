@@ -1,7 +1,7 @@
 import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { PartitionSettler } from "./by_partition.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
-import { isReply, refusal } from "./errors.ts";
+import { isReply, refusal, unsent } from "./errors.ts";
 import { Held } from "./held.ts";
 import type { PartitionKeys } from "./keys.ts";
 import { ACK, RELEASE } from "./scripts/settling.ts";
@@ -9,8 +9,8 @@ import type { Entry } from "./wire.ts";
 
 /** What settling tells its partition. */
 export interface HoldingsEvents {
-  /** The server refused because the partition is not ours. */
-  refused(): void;
+  /** The server refused because the partition is not ours: asks it whether that is so; `undefined` = it did not answer. */
+  refused(): Promise<boolean | undefined>;
   /** Less is held. */
   changed(): void;
   /** Something we held was not pending any more. */
@@ -30,6 +30,7 @@ export class Holdings implements PartitionSettler {
   readonly #events: HoldingsEvents;
   readonly #held = new Held();
   #token = "";
+  #settling = 0;
   #floorAt = 0;
 
   constructor(context: RedisContext, group: string, keys: PartitionKeys, events: HoldingsEvents) {
@@ -41,6 +42,11 @@ export class Holdings implements PartitionSettler {
 
   get size(): number {
     return this.#held.size;
+  }
+
+  /** The same without those whose acknowledgement is on its way: at the server they are gone before the next read. */
+  get open(): number {
+    return this.#held.size - this.#settling;
   }
 
   /** The ids held. */
@@ -57,6 +63,7 @@ export class Holdings implements PartitionSettler {
   /** The epoch is over. */
   end(): void {
     this.#held.clear();
+    this.#settling = 0;
     this.#token = "";
   }
 
@@ -74,38 +81,58 @@ export class Holdings implements PartitionSettler {
   }
 
   async #ackSome(natives: readonly RedisNative[]): Promise<NativeOutcome[]> {
+    const token = this.#token;
+    this.#settling += natives.length;
+    this.#events.changed();
+    let reply: unknown;
+    try {
+      reply = await this.#ack(natives);
+      if (reply === -1 && await this.#still(token)) reply = await this.#ack(natives);
+    } catch (error) {
+      this.doubt(natives);
+      throw isReply(error) ? refusal(ACK.name, error) : error;
+    } finally {
+      if (this.#token === token) this.#settling -= natives.length;
+    }
+    const outcomes = this.#outcomes(natives, reply);
+    if (this.#token === token) {
+      if (reply !== natives.length) this.#events.missing();
+      this.#events.changed();
+    }
+    return outcomes;
+  }
+
+  #ack(natives: readonly RedisNative[]): Promise<unknown> {
     const { main, clock } = this.#context;
     const now = clock.monotonic();
     const floor = now - this.#floorAt >= FLOOR_MS;
     if (floor) this.#floorAt = now;
     const { stream, owner, floor: floorKey } = this.#keys;
-    const token = this.#token;
-    const args = [token, this.#group, floor ? "1" : "0"];
+    const args = [this.#token, this.#group, floor ? "1" : "0"];
     for (const { id } of natives) args.push(id);
-    let reply: unknown;
-    try {
-      reply = await main.run(ACK, [stream, owner, floorKey], args);
-    } catch (error) {
-      this.doubt(natives);
-      throw isReply(error) ? refusal(ACK.name, error) : error;
-    }
-    const outcomes = new Array<NativeOutcome>(natives.length);
-    if (reply === -1) {
-      if (this.#token === token) this.#events.refused();
-      return outcomes.fill("stale");
-    }
+    return main.run(ACK, [stream, owner, floorKey], args);
+  }
+
+  /**
+   * Whether a partition that the server called another's is ours after all: a key that ran out is given back to us where
+   * nobody else had it since, and then what was refused may be said again.
+   */
+  async #still(token: string): Promise<boolean> {
+    if (this.#token !== token) return false;
+    const ours = await this.#events.refused();
+    if (ours === undefined) throw unsent("whether the partition is still ours could not be asked");
+    return ours && this.#token === token;
+  }
+
+  #outcomes(natives: readonly RedisNative[], reply: unknown): NativeOutcome[] {
     const all = reply === natives.length;
-    natives.forEach((native, at) => {
+    return natives.map((native, at) => {
+      this.#held.letGo(native);
+      if (reply === -1) return "stale";
       // Of many at once only the sum is known. We own the partition, so what was not pending was settled by hand.
       const pending = all || (Array.isArray(reply) ? reply[at] === 1 : (reply as number) > 0);
-      outcomes[at] = pending || native.doubtful ? "settled" : "stale";
-      this.#held.letGo(native);
+      return pending || native.doubtful ? "settled" : "stale";
     });
-    if (this.#token === token) {
-      if (!all) this.#events.missing();
-      this.#events.changed();
-    }
-    return outcomes;
   }
 
   /** These are settled, but the caller will be told of a failure and ask again. */

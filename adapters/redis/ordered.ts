@@ -120,9 +120,9 @@ export class OrderedSubscription implements Subscription {
         this.#broken = undefined;
         throw error;
       }
-      const raws = await this.#read(request.max, look);
+      const raws = await this.#read(request, look);
       if (raws.length > 0) return raws;
-      if (this.#readables(false).some((part) => part.hot)) continue;
+      if (this.#readables(request, false).length > 0) continue;
       const left = until - clock.monotonic();
       if (left <= 0) return [];
       this.#watchCold();
@@ -137,25 +137,37 @@ export class OrderedSubscription implements Subscription {
     void tidy(this.#context, this.#group, this.#parts.map((part) => part.keys), false);
   }
 
-  /** Owned partitions that may be read; `all` = also those that are thought to have nothing. */
-  #readables(all: boolean): OrderedPartition[] {
-    return this.#parts.filter((part) =>
-      (all ? part.readable : part.hot) &&
-      this.#ownership.epochOf(part.partition) !== undefined && !this.#ownership.isSurplus(part.partition)
-    );
+  /**
+   * Owned partitions to read, the one whose turn is longest ago first; `all` = also those that are thought to have nothing.
+   * Left out are those that hold their share of the window, or nearly: reading a message at a time would cost more than it
+   * brings.
+   */
+  #readables({ window, waitMs }: FetchRequest, all: boolean): { part: OrderedPartition; room: number }[] {
+    const owned = this.#ownership.owned;
+    const share = Math.max(1, Math.floor(window / Math.max(1, owned.length)));
+    const least = waitMs === 0 ? 1 : Math.ceil(share / 4);
+    const found: { part: OrderedPartition; room: number }[] = [];
+    for (const partition of owned) {
+      const part = this.#parts[partition]!;
+      if (!(all ? part.readable : part.hot) || this.#ownership.isSurplus(partition)) continue;
+      const room = part.room(share);
+      if (room >= least) found.push({ part, room });
+    }
+    return found.sort((a, b) => a.part.turn - b.part.turn);
   }
 
-  async #read(max: number, look: boolean): Promise<Raw[]> {
+  async #read(request: FetchRequest, look: boolean): Promise<Raw[]> {
     const nobodyElse = this.#parts.every((part) => part.reading === 0);
-    let parts = this.#readables(look && nobodyElse);
-    if (parts.length === 0) return [];
-    if (parts.length > 1) {
-      // Where not all of them fit, another comes first each time.
-      const first = this.#turn++ % parts.length;
-      parts = [...parts.slice(first), ...parts.slice(0, first)].slice(0, max);
+    let left = request.max;
+    const reads: Promise<Raw[]>[] = [];
+    for (const { part, room } of this.#readables(request, look && nobodyElse)) {
+      if (left < 1) break;
+      const count = Math.min(left, room);
+      left -= count;
+      part.turn = ++this.#turn;
+      reads.push(part.read(count));
     }
-    const each = Math.floor(max / parts.length);
-    const reads = parts.map((part) => part.read(each));
+    if (reads.length === 0) return [];
     const before = this.#tail;
     const results = (async () => {
       const settled = await Promise.allSettled(reads);

@@ -10,8 +10,8 @@ import { type Entry, readClaimed } from "./wire.ts";
 
 /** What a partition tells its subscription. */
 export interface PartitionEvents {
-  /** The server refused because the partition is not ours: ask it. */
-  doubt(partition: number): void;
+  /** The server refused because the partition is not ours: ask it; `undefined` = it did not answer. */
+  doubt(partition: number): Promise<boolean | undefined>;
   /** The group is gone. */
   groupLost(partition: number): void;
   /** Entries are pending under names that never owned the partition: another kind of client reads in our group. */
@@ -44,6 +44,8 @@ export class OrderedPartition {
   readonly #group: string;
   readonly #events: PartitionEvents;
   readonly #size = new ReadSize();
+  /** When it was last read, in its subscription's count of reads. */
+  turn = 0;
   /** What was handed out and not settled. */
   readonly holdings: Holdings;
   #epoch: number | undefined;
@@ -57,6 +59,8 @@ export class OrderedPartition {
   #seenWakes = 0;
   #refused = false;
   #reading = 0;
+  /** What reads on their way may bring. */
+  #asked = 0;
   #strangersAt = Infinity;
   #delivered = "0-0";
 
@@ -67,7 +71,7 @@ export class OrderedPartition {
     this.keys = keys;
     this.#events = events;
     this.holdings = new Holdings(context, group, keys, {
-      refused: () => void this.#refuse(),
+      refused: () => this.#doubt(),
       changed: () => events.changed(partition),
       missing: () => this.wake(),
     });
@@ -76,6 +80,11 @@ export class OrderedPartition {
   /** Reads on their way. */
   get reading(): number {
     return this.#reading;
+  }
+
+  /** How many more messages it may hand out before it holds `share` unsettled. */
+  room(share: number): number {
+    return share - this.holdings.open - this.#asked;
   }
 
   /** Everything the group was delivered so far, as far as we know: what to wait behind. */
@@ -156,6 +165,7 @@ export class OrderedPartition {
     if (epoch === undefined) return [];
     if (this.#phase === "live" && this.#strangersDue) this.#claimFrom("strangers", "-");
     this.#reading++;
+    this.#asked += max;
     try {
       return await (this.#phase === "claim" ? this.#claim(epoch, max) : this.#readNew(epoch, max));
     } catch (error) {
@@ -163,6 +173,7 @@ export class OrderedPartition {
       throw isReply(error) ? refusal("XREADGROUP", error) : error;
     } finally {
       this.#reading--;
+      this.#asked -= max;
       this.#events.changed(this.partition);
     }
   }
@@ -246,9 +257,13 @@ export class OrderedPartition {
   }
 
   #refuse(): Raw[] {
-    this.#refused = true;
-    this.#events.doubt(this.partition);
+    void this.#doubt();
     return [];
+  }
+
+  #doubt(): Promise<boolean | undefined> {
+    this.#refused = true;
+    return this.#events.doubt(this.partition);
   }
 
   #recover(): void {

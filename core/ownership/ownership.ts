@@ -122,9 +122,9 @@ export class Ownership {
     void this.#owners[partition]?.stop("the partition moved to another member");
   }
 
-  /** Asks the broker now whether a partition is still ours. */
-  check(partition: number): void {
-    this.#owners[partition]?.check();
+  /** Asks the broker now whether a partition is still ours in the same epoch; `undefined` = it could not tell. */
+  check(partition: number): Promise<boolean | undefined> {
+    return this.#owners[partition]?.check() ?? Promise.resolve(false);
   }
 
   /** Gives a partition up and seeks it anew; with `restMs`, others have that long to take it first. */

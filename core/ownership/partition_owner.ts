@@ -49,7 +49,7 @@ export class PartitionOwner {
   #leaseUntil = 0;
   /** Counts changes of state, so that late answers are known as such. */
   #turn = 0;
-  #renewing = false;
+  #renewing: Promise<boolean | undefined> | undefined;
   #tried = false;
   #next: Timer | undefined;
   #expiry: Timer | undefined;
@@ -93,9 +93,12 @@ export class PartitionOwner {
     void this.#acquire();
   }
 
-  /** Asks the broker now whether it is still ours, because a call was refused. */
-  check(): void {
-    if (this.#state === "owned") void this.#renew();
+  /**
+   * Asks the broker now whether it is still ours in the same epoch, because a call was refused; `undefined` = it could not
+   * tell.
+   */
+  check(): Promise<boolean | undefined> {
+    return this.#state === "owned" ? this.#renew() : Promise.resolve(false);
   }
 
   /** Gives it up and seeks it anew, in a later epoch; with `restMs`, others have that long to take it first. */
@@ -122,7 +125,7 @@ export class PartitionOwner {
   #enter(state: OwnerState): void {
     this.#turn++;
     this.#state = state;
-    this.#renewing = false;
+    this.#renewing = undefined;
     this.#next?.cancel();
     this.#next = undefined;
     this.#expiry?.cancel();
@@ -176,9 +179,12 @@ export class PartitionOwner {
     this.#expiry = this.#clock.timer(this.#leaseUntil - now, () => this.#lose("the lease ran out"));
   }
 
-  async #renew(): Promise<void> {
-    if (this.#renewing) return;
-    this.#renewing = true;
+  /** Callers share the answer of one call. */
+  #renew(): Promise<boolean | undefined> {
+    return this.#renewing ??= this.#ask();
+  }
+
+  async #ask(): Promise<boolean | undefined> {
     this.#next?.cancel();
     this.#next = undefined;
     const turn = this.#turn;
@@ -190,21 +196,24 @@ export class PartitionOwner {
     } catch {
       // Tried again below while the lease lasts.
     }
-    if (turn !== this.#turn) return;
-    this.#renewing = false;
+    if (turn !== this.#turn) return false;
+    this.#renewing = undefined;
     if (ours === false) return this.#lose("another member took it, or the record was removed");
     if (ours === true && this.#clock.monotonic() < sentAt + this.#times.leaseMs) {
       this.#hold(sentAt);
-      return this.#events.renewed(this.partition, epoch, this.#leaseUntil);
+      this.#events.renewed(this.partition, epoch, this.#leaseUntil);
+      return true;
     }
     if (this.#clock.monotonic() >= this.#leaseUntil) return this.#lose("the lease ran out");
     this.#next = this.#clock.timer(this.#times.leaseMs / 30, () => void this.#renew());
+    return undefined;
   }
 
-  #lose(why: string): void {
+  #lose(why: string): false {
     const epoch = this.#epoch;
     this.#enter("seeking");
     this.#events.lost(this.partition, epoch, why);
     if (this.#state === "seeking") void this.#acquire();
+    return false;
   }
 }

@@ -11,8 +11,9 @@ import { Undecodables } from "./undecodables.ts";
  * Keeps one subscription (topic + group) supplied: fetches while there is credit, reads the envelopes, holds the natives,
  * and passes settles on.
  *
- * Credit: unsettled messages + what reads in flight may bring never exceed `prefetch`. A read starts when a quarter of the
- * window is free. One read waits for messages; while the topic has more than a read takes, a second one is in flight.
+ * Credit: unsettled messages + what reads in flight may bring never exceed `prefetch`. The transport divides it among the
+ * partitions it owns. A read starts when a quarter of one partition's share is free. One read waits for messages; while the
+ * topic has more than a read takes, a second one is in flight.
  */
 export class Pump implements PumpSide {
   readonly sub: number;
@@ -20,7 +21,6 @@ export class Pump implements PumpSide {
   readonly group: string;
   readonly #context: PumpContext;
   readonly #prefetch: number;
-  readonly #quarter: number;
   readonly #entries = new Map<number, Entry>();
   readonly #partitions = new Map<number, number>();
   readonly #leases: LeaseKeeper;
@@ -47,7 +47,6 @@ export class Pump implements PumpSide {
     this.group = group;
     this.#context = context;
     this.#prefetch = prefetch;
-    this.#quarter = Math.max(1, Math.ceil(prefetch / 4));
     this.#leases = new LeaseKeeper(context, this, this.#entries);
     this.#settler = new Settler(context, this);
     this.#undecodables = new Undecodables(context, this, ids);
@@ -83,22 +82,25 @@ export class Pump implements PumpSide {
 
   #pull(): void {
     if (this.#stopped || this.#retry !== undefined) return;
+    const quarter = Math.max(1, Math.ceil(this.#prefetch / 4 / Math.max(1, this.#partitions.size)));
     for (;;) {
       const free = this.#prefetch - this.unsettled - this.#reserved;
       const probing = this.#probes.length > 0;
       if (this.#reads === 0) {
         if (free < 1 && probing) return this.#answerProbes({ value: "empty" });
-        if (free < this.#quarter && !(probing && free > 0)) return;
-      } else if (this.#reads > 1 || !this.#backlog || free < this.#quarter) {
+        if (free < quarter && !(probing && free > 0)) return;
+      } else if (this.#reads > 1 || !this.#backlog || free < quarter) {
         return;
       }
-      const max = this.#backlog ? Math.min(free, Math.max(this.#quarter, this.#prefetch >> 1)) : free;
+      const max = this.#backlog ? Math.min(free, Math.max(quarter, this.#prefetch >> 1)) : free;
       void this.#read(max, this.#reads === 0 && !probing ? this.#context.waitMs : 0);
     }
   }
 
   async #read(max: number, waitMs: number): Promise<void> {
     const { transport, connection, callTimeoutMs } = this.#context;
+    const { group } = this;
+    const window = this.#prefetch;
     const abort = new AbortController();
     const probes = this.#probes.length;
     this.#reads++;
@@ -110,7 +112,7 @@ export class Pump implements PumpSide {
     try {
       raws = await connection.call("fetch", waitMs + callTimeoutMs, () => {
         sentAt = this.#context.clock.monotonic();
-        return transport.fetch(this.topic, { group: this.group, max, waitMs, signal: abort.signal });
+        return transport.fetch(this.topic, { group, max, window, waitMs, signal: abort.signal });
       });
     } catch (error) {
       failure = error;

@@ -123,7 +123,7 @@ export class Reader {
 
   /** One fetch. */
   fetch(waitMs = 0, max = 256, signal: AbortSignal = this.#stop.signal): Promise<readonly Raw[]> {
-    return this.transport.fetch(this.topic, { group: this.group, max, waitMs, signal });
+    return this.transport.fetch(this.topic, { group: this.group, max, window: 10_000, waitMs, signal });
   }
 
   /** Fetches until `count` messages came. */

@@ -207,15 +207,21 @@ test("PartitionOwner whose record was taken is told at the next renewal and seek
   assert.match(told[2]!, /^owned 3/);
 });
 
-test("PartitionOwner asks at once when a call was refused", async () => {
+test("PartitionOwner asks at once when a call was refused, and answers what it heard", async () => {
   const broker = new FakeBroker(new VirtualClock());
   const { owner, told } = ownerOf(broker, "a");
+  assert.equal(await owner.check(), false);
   owner.seek();
   await broker.clock.advance(10);
+  const renewals = () => broker.calls.filter((call) => call.startsWith("renew")).length;
+  assert.deepEqual(await Promise.all([owner.check(), owner.check()]), [true, true]);
+  assert.equal(renewals(), 1, "those who ask meanwhile share the answer");
+  broker.away = true;
+  assert.equal(await owner.check(), undefined);
+  broker.away = false;
   broker.steal(0, "b", 2_000);
-  owner.check();
-  await broker.clock.flush();
-  assert.match(told[1]!, /^lost 1/);
+  assert.equal(await owner.check(), false);
+  assert.match(told.at(-1)!, /^lost 1/);
 });
 
 test("PartitionOwner drops an answer that comes after the lease ended", async () => {
