@@ -12,6 +12,7 @@ interface Frame {
 }
 
 interface Held extends Item {
+  readonly lane: LaneKey;
   readonly dueAt: number;
 }
 
@@ -32,7 +33,8 @@ export class ReadyQueue {
   readonly #clock: Clock;
   readonly #onReady: () => void;
   readonly #frames: Frame[] = [];
-  #urgent: Item[] = [];
+  /** Held before and due; of one subject in order. */
+  #urgent: Held[] = [];
   readonly #holds = new Map<LaneKey, Hold>();
   #waiting = 0;
 
@@ -63,12 +65,12 @@ export class ReadyQueue {
   take(): Item | undefined {
     while (this.#urgent.length > 0) {
       const item = this.#urgent.shift()!;
-      if (this.#holds.size === 0 || !this.#queueBehind(item)) return item;
+      if (this.#holds.size === 0 || !this.#queueBehind(item, item.lane)) return item;
     }
     for (;;) {
       const item = this.#next();
       if (item === undefined) return undefined;
-      if (this.#holds.size === 0 || !this.#queueBehind(item)) return item;
+      if (this.#holds.size === 0 || !this.#queueBehind(item, laneOf(item))) return item;
     }
   }
 
@@ -89,10 +91,10 @@ export class ReadyQueue {
     }
   }
 
-  #queueBehind(item: Item): boolean {
-    const hold = this.#holds.get(laneOf(item));
+  #queueBehind(item: Item, lane: LaneKey): boolean {
+    const hold = this.#holds.get(lane);
     if (hold === undefined) return false;
-    insert(hold.items, { ...pick(item), dueAt: 0 });
+    insert(hold.items, held(item, lane, 0));
     return true;
   }
 
@@ -101,7 +103,7 @@ export class ReadyQueue {
     const key = laneOf(item);
     let hold = this.#holds.get(key);
     if (hold === undefined) this.#holds.set(key, hold = { items: [], timer: undefined });
-    insert(hold.items, { ...pick(item), dueAt: this.#clock.monotonic() + delayMs });
+    insert(hold.items, held(item, key, this.#clock.monotonic() + delayMs));
     this.#arm(key, hold);
   }
 
@@ -110,10 +112,17 @@ export class ReadyQueue {
     hold.timer = undefined;
     const now = this.#clock.monotonic();
     const before = this.#urgent.length;
-    while (hold.items.length > 0 && hold.items[0]!.dueAt <= now) this.#urgent.push(hold.items.shift()!);
+    while (hold.items.length > 0 && hold.items[0]!.dueAt <= now) this.#hurry(hold.items.shift()!);
     if (hold.items.length === 0) this.#holds.delete(key);
     else hold.timer = this.#clock.timer(hold.items[0]!.dueAt - now, () => this.#arm(key, hold));
     if (this.#urgent.length > before) this.#onReady();
+  }
+
+  /** Before what is later of its subject, which may have come first: both were handed out, and the later one held sooner. */
+  #hurry(item: Held): void {
+    const later = this.#urgent.findIndex((other) => other.lane === item.lane && other.id > item.id);
+    if (later < 0) this.#urgent.push(item);
+    else this.#urgent.splice(later, 0, item);
   }
 
   /** Removes items that are no longer ours. */
@@ -150,8 +159,8 @@ function laneOf(item: Item): LaneKey {
   return readItem(item).subject ?? item.id;
 }
 
-function pick(item: Item): Item {
-  return { id: item.id, text: item.text, dataAt: item.dataAt, attempt: item.attempt };
+function held(item: Item, lane: LaneKey, dueAt: number): Held {
+  return { id: item.id, text: item.text, dataAt: item.dataAt, attempt: item.attempt, lane, dueAt };
 }
 
 function insert(items: Held[], item: Held): void {

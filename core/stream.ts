@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "./clock.ts";
 import type { Delivery, SubscribeOptions } from "./contract.ts";
-import type { HeldDelivery } from "./delivery.ts";
-import type { Reader, Subscription } from "./subscription.ts";
+import { HeldDelivery } from "./delivery.ts";
+import type { Admission, Reader, Subscription } from "./subscription.ts";
 
 type Result = IteratorResult<Delivery, undefined>;
 const DONE: Result = { done: true, value: undefined };
@@ -18,18 +18,34 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
+/** A delivery whose schema is being asked, and who gets it. */
+interface Asked {
+  readonly delivery: HeldDelivery;
+  readonly waiter: Waiter;
+}
+
+/** What a stream needs of the broker's subscriptions. */
+export interface StreamSource {
+  /** The subscription to read, made if it is not there; undefined = the broker is closed. */
+  join(): Subscription | undefined;
+  /** Resolves when the subscription stands. */
+  start(subscription: Subscription): Promise<void>;
+}
+
 /**
  * One reader of a subscription. Hand-written rather than a generator: half the cost a message, and breaking out never waits
- * for a message to come.
+ * for a message to come. Until it is read it is nobody's reader and holds nothing.
  */
 export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
-  readonly #subscription: Subscription;
   readonly #clock: Clock;
   readonly #idleMs: number | undefined;
   readonly #signal: AbortSignal | undefined;
+  readonly #source: StreamSource;
   readonly #waiters: Waiter[] = [];
-  readonly #start: () => Promise<void>;
-  #started: Promise<void> | true | undefined;
+  /** In the order in which they were taken. */
+  readonly #asked = new Set<Asked>();
+  #subscription: Subscription | undefined;
+  #started = false;
   #idle: Timer | undefined;
   #probing = false;
   #fetched = false;
@@ -41,17 +57,11 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   #sinceLook = 0;
   #step = 1;
 
-  constructor(subscription: Subscription, clock: Clock, options: SubscribeOptions, start: () => Promise<void>) {
-    this.#subscription = subscription;
+  constructor(clock: Clock, options: SubscribeOptions, source: StreamSource) {
     this.#clock = clock;
     this.#idleMs = options.idleMs;
     this.#signal = options.signal;
-    this.#start = start;
-    if (this.#signal?.aborted) this.#ended = true;
-    else {
-      subscription.attach(this);
-      this.#signal?.addEventListener("abort", this.#abort, { once: true });
-    }
+    this.#source = source;
   }
 
   readonly #abort = (): void => this.end();
@@ -67,7 +77,7 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
 
   next(): Promise<Result> {
     if (this.#ended) return this.#finish();
-    if (this.#started !== true) return this.#begin();
+    if (!this.#started) return this.#begin();
     this.#served++;
     if (++this.#sinceLook >= this.#step && this.#mustYield()) return this.#yield();
     return this.#take();
@@ -84,24 +94,32 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   }
 
   #take(): Promise<Result> {
-    if (this.#waiters.length > 0) return this.#wait();
-    const delivery = this.#subscription.take();
-    if (delivery === undefined) return this.#wait();
-    if (delivery instanceof Promise) {
-      const waiting = this.#wait();
-      this.giveLater(delivery);
-      return waiting;
-    }
-    return Promise.resolve({ done: false, value: delivery });
+    const taken = this.#waiters.length > 0 ? undefined : this.#subscription?.take();
+    if (taken instanceof HeldDelivery) return Promise.resolve({ done: false, value: taken });
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ resolve, reject });
+      if (taken !== undefined) this.giveLater(taken);
+      else this.#watchIdle();
+    });
   }
 
   #begin(): Promise<Result> {
-    this.#started ??= this.#start().then(() => {
-      this.#started = true;
-      this.#turnAt = this.#clock.monotonic();
-      // Those who asked meanwhile are served in the order in which they asked.
-      for (const { resolve, reject } of this.#waiters.splice(0)) this.#take().then(resolve, reject);
-    }, (error) => this.end(error));
+    if (this.#subscription === undefined) {
+      const subscription = this.#signal?.aborted ? undefined : this.#source.join();
+      if (subscription === undefined) {
+        this.end();
+        return this.#finish();
+      }
+      this.#subscription = subscription;
+      subscription.attach(this);
+      this.#signal?.addEventListener("abort", this.#abort, { once: true });
+      this.#source.start(subscription).then(() => {
+        this.#started = true;
+        this.#turnAt = this.#clock.monotonic();
+        // Those who asked meanwhile are served in the order in which they asked.
+        for (const { resolve, reject } of this.#waiters.splice(0)) this.#take().then(resolve, reject);
+      }, (error) => this.end(error));
+    }
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
@@ -115,29 +133,28 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     });
   }
 
-  #wait(): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ resolve, reject });
-      if (this.#idleMs === 0) this.#probe();
-      else if (this.#idleMs !== undefined && this.#idle === undefined) {
-        this.#idle = this.#clock.timer(this.#idleMs, () => {
-          this.#idle = undefined;
-          if (this.#fetched) this.end();
-          else this.#probe();
-        });
-      }
-    });
+  /** Looks after the end of a stream that waits: asks for what is ready, or counts the time. */
+  #watchIdle(): void {
+    if (this.#idleMs === 0) this.#probe();
+    else if (this.#idleMs !== undefined && this.#idle === undefined) {
+      this.#idle = this.#clock.timer(this.#idleMs, () => {
+        this.#idle = undefined;
+        if (this.#asked.size > 0) return;
+        if (this.#fetched) this.end();
+        else this.#probe();
+      });
+    }
   }
 
   /** Ends the stream if a read that starts now brings nothing, and nothing came while the answer was on its way. */
   #probe(): void {
-    if (this.#probing) return;
+    if (this.#probing || this.#subscription === undefined) return;
     this.#probing = true;
     this.#served = 0;
     this.#subscription.probe().then((answer) => {
       this.#probing = false;
       this.#fetched = true;
-      if (!this.waiting || this.#ended) return;
+      if (!this.waiting || this.#ended || this.#asked.size > 0) return;
       if (answer === "more" || this.#served > 0) this.#probe();
       else this.end();
     }, (error) => {
@@ -146,28 +163,35 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     });
   }
 
-  /** Hands one to the longest waiter. */
-  give(delivery: HeldDelivery): void {
+  /** Something came: what is waited for now is the next. */
+  #came(): Waiter | undefined {
     this.#idle?.cancel();
     this.#idle = undefined;
     this.#fetched = true;
     this.#served++;
-    const waiter = this.#waiters.shift();
-    if (waiter === undefined) this.#subscription.putBack(delivery);
-    else waiter.resolve({ done: false, value: delivery });
+    return this.#waiters.shift();
+  }
+
+  /** Hands one to the longest waiter. */
+  give(delivery: HeldDelivery): void {
+    const waiter = this.#came();
+    if (waiter === undefined) return this.#subscription?.putBack(delivery);
+    waiter.resolve({ done: false, value: delivery });
+    if (this.waiting) this.#watchIdle();
   }
 
   /** Hands one over once its schema has answered; a refused one makes room for the next. */
-  giveLater(delivery: Promise<HeldDelivery | undefined>): void {
-    const waiter = this.#waiters.shift();
-    delivery.then((ready) => {
-      if (ready !== undefined && ready.state === "open") {
-        if (waiter !== undefined && !this.#ended) waiter.resolve({ done: false, value: ready });
-        else this.#subscription.putBack(ready);
-      } else if (waiter !== undefined) {
-        if (this.#ended) this.#finish().then(waiter.resolve, waiter.reject);
-        else this.#take().then(waiter.resolve, waiter.reject);
-      }
+  giveLater({ delivery, admitted }: Admission): void {
+    const waiter = this.#came();
+    if (waiter === undefined) return this.#subscription?.putBack(delivery);
+    const asked = { delivery, waiter };
+    this.#asked.add(asked);
+    void admitted.then((ok) => {
+      // Not there any more: the stream has ended, and put it back.
+      if (!this.#asked.delete(asked)) return;
+      if (ok && delivery.state === "open") waiter.resolve({ done: false, value: delivery });
+      else this.#take().then(waiter.resolve, waiter.reject);
+      if (this.waiting) this.#watchIdle();
     });
   }
 
@@ -179,8 +203,12 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     this.#idle?.cancel();
     this.#idle = undefined;
     this.#signal?.removeEventListener("abort", this.#abort);
-    this.#subscription.detach(this);
-    for (const waiter of this.#waiters.splice(0)) this.#finish().then(waiter.resolve, waiter.reject);
+    const asked = [...this.#asked];
+    this.#asked.clear();
+    const waiters = [...asked.map(({ waiter }) => waiter), ...this.#waiters.splice(0)];
+    for (const waiter of waiters) this.#finish().then(waiter.resolve, waiter.reject);
+    this.#subscription?.detach(this);
+    for (const { delivery } of asked) this.#subscription?.putBack(delivery);
   }
 
   #finish(): Promise<Result> {

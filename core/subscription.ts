@@ -20,14 +20,21 @@ export interface SubscriptionHost {
   abandon(subscription: Subscription): void;
 }
 
+/** A delivery whose schema is being asked. */
+export interface Admission {
+  readonly delivery: HeldDelivery;
+  /** Whether it may go out. Never rejects. */
+  readonly admitted: Promise<boolean>;
+}
+
 /** A reader of a subscription, as the subscription sees it. */
 export interface Reader {
   /** Whether it waits for a delivery. */
   readonly waiting: boolean;
   /** Hands one over. */
   give(delivery: HeldDelivery): void;
-  /** Hands one over once its schema has answered; `undefined` = refused. */
-  giveLater(delivery: Promise<HeldDelivery | undefined>): void;
+  /** Hands one over once its schema has answered. */
+  giveLater(admission: Admission): void;
   /** Ends it, with an error or without. */
   end(error?: Error): void;
 }
@@ -112,17 +119,14 @@ export class Subscription implements DeliveryOwner {
       while (stream.waiting) {
         const delivery = this.take();
         if (delivery === undefined) return;
-        if (delivery instanceof Promise) {
-          stream.giveLater(delivery);
-          break;
-        }
-        stream.give(delivery);
+        if (delivery instanceof HeldDelivery) stream.give(delivery);
+        else stream.giveLater(delivery);
       }
     }
   }
 
-  /** The next delivery for a reader, or undefined; a promise where a schema is asynchronous (undefined = look again). */
-  take(): HeldDelivery | undefined | Promise<HeldDelivery | undefined> {
+  /** The next delivery for a reader, or undefined. */
+  take(): HeldDelivery | Admission | undefined {
     const item = this.#ready.take();
     if (item === undefined) {
       this.flush();
@@ -131,8 +135,7 @@ export class Subscription implements DeliveryOwner {
     const delivery = new HeldDelivery(this, item);
     this.#handed.set(item.id, delivery);
     const admitted = this.#host.admit(this, delivery);
-    if (admitted === undefined) return delivery;
-    return admitted.then((ok) => ok ? delivery : undefined);
+    return admitted === undefined ? delivery : { delivery, admitted };
   }
 
   /** Puts back what a reader took and ended before getting. */
@@ -141,6 +144,7 @@ export class Subscription implements DeliveryOwner {
     this.#handed.delete(delivery.id);
     delivery.state = "settled";
     this.#ready.hold(delivery, 0);
+    if (this.#handed.size === 0) this.#mayLeave();
   }
 
   settle(delivery: HeldDelivery, kind: "ack" | "drop", options: AckOptions | undefined): Promise<SettleOutcome> {
@@ -234,12 +238,17 @@ export class Subscription implements DeliveryOwner {
   restart(sub: number, why: string): void {
     this.#acks.take();
     this.#drops.take();
+    this.#loseAll(why);
+    this.sub = sub;
+    this.state = "starting";
+    this.#mayLeave();
+  }
+
+  #loseAll(why: string): void {
     this.#ready.clear();
     const reason = new BrokerUnavailableError(`the delivery was lost: ${why}`);
     for (const delivery of this.#handed.values()) delivery.lose(reason);
     this.#handed.clear();
-    this.sub = sub;
-    this.state = "starting";
   }
 
   /** Asks the session for a read that starts now; resolves to "more" or "empty". */
@@ -252,7 +261,8 @@ export class Subscription implements DeliveryOwner {
   end(error?: Error): void {
     for (const stream of [...this.#streams]) stream.end(error);
     this.#stay();
-    this.restart(this.sub, "the subscription ended");
+    this.flush();
+    this.#loseAll("the subscription ended");
   }
 
   /** How it stands. */

@@ -40,6 +40,13 @@ export class Subscriptions implements SubscriptionHost {
 
   /** A reader of a topic and group. */
   open(topic: string, group: string, prefetch: number, options: SubscribeOptions): DeliveryStream {
+    return new DeliveryStream(this.clock, options, {
+      join: () => this.#closed ? undefined : this.#join(topic, group, prefetch),
+      start: (subscription) => this.#start(subscription),
+    });
+  }
+
+  #join(topic: string, group: string, prefetch: number): Subscription {
     const key = `${group}\0${topic}`;
     let subscription = this.#byKey.get(key);
     if (subscription === undefined) {
@@ -47,8 +54,7 @@ export class Subscriptions implements SubscriptionHost {
       this.#byKey.set(key, subscription);
       this.#bySub.set(subscription.sub, subscription);
     }
-    const found = subscription;
-    return new DeliveryStream(found, this.clock, options, () => this.#start(found));
+    return subscription;
   }
 
   #start(subscription: Subscription): Promise<void> {
@@ -151,7 +157,11 @@ export class Subscriptions implements SubscriptionHost {
 
   admit(subscription: Subscription, delivery: HeldDelivery): undefined | Promise<boolean> {
     const checked = this.#options.validate(subscription.topic, delivery);
-    return checked?.then(() => true, (cause) => this.#refused(subscription, delivery, cause));
+    // One that was put back or lost meanwhile is asked about again.
+    return checked?.then(
+      () => true,
+      (cause) => delivery.state === "open" ? this.#refused(subscription, delivery, cause) : false,
+    );
   }
 
   async #refused(subscription: Subscription, delivery: HeldDelivery, cause: unknown): Promise<boolean> {
