@@ -19,7 +19,7 @@ export interface Clock {
   monotonic(): number;
   /** A number in [0, 1). */
   random(): number;
-  /** Runs `run` after `delayMs` (clamped to 0 …; delays over 2^31 - 1 ms do not fire early). */
+  /** Runs `run` after `delayMs` (below 0, and NaN: 0; delays over 2^31 - 1 ms do not fire early). */
   timer(delayMs: number, run: () => void): Timer;
   /** Runs `run` in a later turn of the event loop, after pending I/O had its chance. */
   turn(run: () => void): void;
@@ -36,7 +36,7 @@ class SystemTimer implements Timer {
   }
 
   #arm(delayMs: number, run: () => void): void {
-    const step = Math.min(Math.max(0, delayMs), MAX_DELAY);
+    const step = delayMs > 0 ? Math.min(delayMs, MAX_DELAY) : 0;
     this.#handle = setTimeout(() => {
       if (delayMs > MAX_DELAY) return this.#arm(delayMs - step, run);
       this.#handle = undefined;
