@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Backoff, pause, systemClock, withDeadline } from "../../core/clock.ts";
+import { countedSignal } from "../support/counted_signal.ts";
 import { assertExits, test } from "../support/test.ts";
 import { VirtualClock } from "../support/virtual_clock.ts";
 
@@ -37,7 +38,7 @@ test("a delay over 2^31 - 1 ms is waited for in steps that add up to it (RUN-06)
 
 test("a pause ends with its time or its signal, and leaves no listener and no timer either way", async () => {
   const clock = new VirtualClock();
-  const { signal, listeners, abort } = counted();
+  const { signal, listeners, abort } = countedSignal();
   const over = pause(clock, 1_000, signal);
   await clock.advance(1_000);
   assert.equal(await over, true);
@@ -73,21 +74,3 @@ test("backoff grows to its ceiling with half jitter, and starts anew after a res
   assert.deepEqual(waits(0.999999), [100, 200, 400, 800, 1_000, 1_000]);
   assert.equal(backoff.failures, 6);
 });
-
-/** A signal that knows how many listeners it has. */
-function counted(): { signal: AbortSignal; listeners(): number; abort(): void } {
-  const controller = new AbortController();
-  const { signal } = controller;
-  let count = 0;
-  const add = signal.addEventListener.bind(signal);
-  const remove = signal.removeEventListener.bind(signal);
-  signal.addEventListener = (...args: Parameters<typeof add>) => {
-    count++;
-    add(...args);
-  };
-  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
-    count--;
-    remove(...args);
-  };
-  return { signal, listeners: () => count, abort: () => controller.abort() };
-}

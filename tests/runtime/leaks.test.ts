@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { MemoryBroker } from "../../adapters/memory/mod.ts";
 import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
 import type { BrokerAdapter } from "../../core/contract.ts";
+import { countedSignal } from "../support/counted_signal.ts";
 import { fresh, leakCheck, onLeg, test } from "../support/test.ts";
 
 /** Opens, publishes, consumes with a signal that outlives everything, and closes. */
@@ -16,26 +17,9 @@ async function cycle(broker: BrokerAdapter, topic: string, signal: AbortSignal, 
   assert.deepEqual(report, { released: 0, unconfirmed: 0, terminated: false });
 }
 
-/** Counts the abort listeners of a signal. */
-function listenersOf(signal: AbortSignal): () => number {
-  let count = 0;
-  const add = signal.addEventListener.bind(signal);
-  const remove = signal.removeEventListener.bind(signal);
-  signal.addEventListener = (...args: Parameters<typeof add>) => {
-    count++;
-    add(...args);
-  };
-  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
-    count--;
-    remove(...args);
-  };
-  return () => count;
-}
-
 async function hundredCycles(make: () => BrokerAdapter): Promise<void> {
   const topic = fresh("t");
-  const { signal } = new AbortController();
-  const listeners = listenersOf(signal);
+  const { signal, listeners } = countedSignal();
   await leakCheck((n) => cycle(make(), topic, signal, n), { cycles: 98, warmUp: 2 });
   assert.equal(listeners(), 0);
 }
