@@ -63,12 +63,15 @@ export class Publishing {
 
   /** What waits, for its schema or for the session to start, goes to the queue in the order in which it was called. */
   #inOrder<R>(checking: Promise<void> | undefined, send: () => Promise<R>): Promise<R> {
+    const { client } = this.#options;
     const before = this.#before;
     const start = this.#start();
     const turn = (async () => {
       await before;
       await checking;
       await start;
+      // The session may have ended while a schema was asked: what the queue took then would wait for ever.
+      while (!client.isUp) await this.#start();
       return { sent: send() };
     })();
     const handed = turn.then(() => {}, () => {}).then(() => {

@@ -252,7 +252,10 @@ export function createSchemaGate(topics: Topics): SchemaGate {
       const schema = outgoingSchema(topics, topic, envelope.type);
       if (schema === undefined) return undefined;
       const checked = validateOutgoing(topics, topic, envelope.type, envelope.data);
-      return checked instanceof Promise ? checked : undefined;
+      if (!(checked instanceof Promise)) return undefined;
+      // It may be looked at late, or never where another of its batch is refused first: no unhandled rejection.
+      checked.catch(() => {});
+      return checked;
     },
     incoming(topic, envelope) {
       if (incomingSchema(topics, topic, envelope.type) === undefined) return undefined;

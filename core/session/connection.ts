@@ -1,4 +1,4 @@
-import { BrokerUnavailableError, type EdaError, isEdaError } from "../errors.ts";
+import { BrokerUnavailableError, ClosedError, type EdaError, isEdaError } from "../errors.ts";
 import { Backoff, type Clock, withDeadline } from "../clock.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 
@@ -61,8 +61,9 @@ export class Connection {
     return Math.max(0, this.#notBefore - this.#clock.monotonic());
   }
 
-  /** Opens if it is not open; callers share one attempt. */
+  /** Opens if it is not open; callers share one attempt. Once closed, it stays so. */
   ensure(): Promise<void> {
+    if (this.#closed) return Promise.reject(closed());
     if (this.#open) return Promise.resolve();
     this.#opening ??= this.#connect().finally(() => this.#opening = undefined);
     return this.#opening;
@@ -74,8 +75,12 @@ export class Connection {
         this.#clock,
         this.#connectTimeoutMs,
         this.#transport.open(this.#events),
-        () => this.#late("connecting"),
+        () => this.#late("connecting", false),
       );
+      if (this.#closed) {
+        this.#transport.reset("closed while connecting");
+        throw closed();
+      }
       this.#open = true;
       this.#everOpen = true;
     } catch (error) {
@@ -93,9 +98,9 @@ export class Connection {
     run: () => Promise<T>,
     faultIn?: (value: T) => unknown,
   ): Promise<T> {
-    if (!this.#open) await this.ensure();
+    if (!this.#open || this.#closed) await this.ensure();
     try {
-      const value = await withDeadline(this.#clock, deadlineMs, run(), () => this.#late(name));
+      const value = await withDeadline(this.#clock, deadlineMs, run(), () => this.#late(name, true));
       const fault = faultIn?.(value);
       if (fault === undefined) this.succeed();
       else this.fail(fault);
@@ -105,11 +110,12 @@ export class Connection {
     }
   }
 
-  #late(name: string): Error {
+  /** `sent` = the broker may have what the call sent: `details.deadline` tells that apart from never having got so far. */
+  #late(name: string, sent: boolean): Error {
     this.#open = false;
     this.#transport.reset(`${name} did not settle in time`);
     return new BrokerUnavailableError(`${name} did not settle within its deadline; the connection was replaced`, {
-      details: { deadline: true },
+      details: sent ? { deadline: true } : {},
     });
   }
 
@@ -135,8 +141,12 @@ export class Connection {
     return error;
   }
 
-  /** No health is told any more. */
+  /** No health is told any more, and nothing is opened again. */
   close(): void {
     this.#closed = true;
   }
+}
+
+function closed(): ClosedError {
+  return new ClosedError("the broker is closed; make a new one");
 }

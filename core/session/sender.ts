@@ -66,6 +66,14 @@ export class Sender {
     const errors: (readonly [number, EdaError])[] = [];
     const ended = new Map<string, EdaError>();
     for (let from = 0; from < total; from += CHUNK) {
+      if (from > 0 && !this.#connection.isOpen) {
+        const failure = await this.#connection.ensure().then(() => undefined, (error: EdaError) => error);
+        if (failure !== undefined) {
+          // The rest shares this attempt: one for each chunk would add up to minutes.
+          errors.push(...range(from, total).map((at) => [at, failure] as const));
+          break;
+        }
+      }
       const indexes = range(from, Math.min(total, from + CHUNK)).filter((at) => {
         const subject = frame.subjects[at];
         const first = subject === undefined ? undefined : ended.get(subject);
