@@ -1,8 +1,9 @@
 /**
- * The fast way of reading: a text that is canonical already is checked where it stands and not parsed.
+ * The fast way of reading: a body that is canonical already is checked where it stands and not parsed.
  *
  * @module
  */
+import { Buffer } from "node:buffer";
 import {
   extensionNameProblem,
   isDateTime,
@@ -11,7 +12,8 @@ import {
   textProblem,
 } from "./codec_attributes.ts";
 import { isBase64 } from "./codec_base64.ts";
-import { skipJson } from "./codec_json.ts";
+import { latin1Text, place, utf8Text } from "./codec_bytes.ts";
+import { skipJson, wasAscii } from "./codec_json.ts";
 import { MAX_DATA_DEPTH } from "./codec_scan.ts";
 
 /** A received envelope, checked. */
@@ -20,7 +22,6 @@ export interface Inspected {
   readonly text: string;
   /** Index of the first character of the data, so that `text.slice(dataAt, -1)` is its literal; -1 = no data. */
   readonly dataAt: number;
-  readonly subject: string | undefined;
   /** Whether the data is base64 of bytes. */
   readonly binary: boolean;
 }
@@ -101,25 +102,65 @@ function isSound(text: string, bit: number, start: number, stop: number): boolea
   return stop > start || bit >= CORRELATIONID;
 }
 
-function isDataSound(text: string, dataAt: number, end: number, binary: boolean, contentType: string): boolean {
+/** An attribute of printable ASCII without escapes: nothing to object to. */
+const PLAIN = '"[ !#-\\[\\]-~]{1,1024}"';
+/** A time as this library writes it, of a day that every month has. */
+const TIME_OF_DAY = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?Z";
+const USUAL_TIME = `"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T${TIME_OF_DAY}"`;
+
+/** The head that most envelopes have, from its start up to the data. Engines run it in a fifth of the time of a loop. */
+const USUAL_HEAD = new RegExp(
+  `\\{"specversion":"1\\.0","id":${PLAIN},"source":${PLAIN},"type":${PLAIN}(?:,"subject":${PLAIN})?` +
+    `(?:,"time":${USUAL_TIME})?(?:,"datacontenttype":"application/json")?(?:,"correlationid":${PLAIN})?` +
+    `(?:,"causationid":${PLAIN})?(?:,"traceparent":${PLAIN})?,"data":`,
+  "y",
+);
+
+/**
+ * Takes a body that is canonical and valid; answers `undefined` to everything else, valid or not, without judging it. A text
+ * must be well-formed.
+ */
+export function takeCanonical(body: Uint8Array | string): Inspected | undefined {
+  const { bytes, size } = place(body);
+  if (size < 2 || bytes[size - 1] !== 125) return undefined;
+  // Where the body is not ASCII this is not its text, but its head, if that is a usual one.
+  const plain = typeof body === "string" ? body : latin1Text(body);
+  USUAL_HEAD.lastIndex = 0;
+  if (!USUAL_HEAD.test(plain)) {
+    const text = typeof body === "string" ? body : utf8Text(body);
+    return text === undefined ? undefined : takeOther(text, bytes, size);
+  }
+  const dataAt = USUAL_HEAD.lastIndex;
+  if (skipJson(bytes, dataAt, MAX_DATA_DEPTH) !== size - 1) return undefined;
+  const text = typeof body === "string" || wasAscii() ? plain : utf8Text(body);
+  return text === undefined ? undefined : { text, dataAt, binary: false };
+}
+
+function isDataSound(
+  text: string,
+  bytes: Uint8Array,
+  size: number,
+  dataAt: number,
+  binary: boolean,
+  contentType: string,
+): boolean {
+  const end = text.length - 1;
   if (binary) {
     // An escape in it makes it fail here; the careful way then decodes it.
     return text.charCodeAt(dataAt) === QUOTE && dataAt < end - 1 && text.charCodeAt(end - 1) === QUOTE &&
       isBase64(text.slice(dataAt + 1, end - 1));
   }
   if (text.charCodeAt(dataAt) !== QUOTE && !isJsonContentType(contentType)) return false;
-  return skipJson(text, dataAt, MAX_DATA_DEPTH) === end;
+  const first = Buffer.byteLength(text.slice(0, dataAt));
+  return skipJson(bytes, first, MAX_DATA_DEPTH) === size - 1;
 }
 
-/**
- * Takes a text that is canonical and valid; answers `undefined` to everything else, valid or not, without judging it.
- */
-export function takeCanonical(text: string): Inspected | undefined {
+/** Any order of attributes, any extensions. */
+function takeOther(text: string, bytes: Uint8Array, size: number): Inspected | undefined {
   const end = text.length - 1;
   if (!text.startsWith('{"') || text.charCodeAt(end) !== 125) return undefined;
   let seen = 0;
   let extensions: string[] | undefined;
-  let subject: string | undefined;
   let contentType = "application/json";
   let dataAt = -1;
   let binary = false;
@@ -146,8 +187,7 @@ export function takeCanonical(text: string): Inspected | undefined {
     if (text.charCodeAt(start) === QUOTE) {
       stop = plainValueEnd(text, ++start);
       if (stop === -1 || bit !== 0 && !isSound(text, bit, start, stop)) return undefined;
-      if (bit === SUBJECT) subject = text.slice(start, stop);
-      else if (bit === DATACONTENTTYPE) contentType = text.slice(start, stop);
+      if (bit === DATACONTENTTYPE) contentType = text.slice(start, stop);
       stop++;
     } else {
       stop = bit === 0 ? otherValueEnd(text, start) : -1;
@@ -158,6 +198,6 @@ export function takeCanonical(text: string): Inspected | undefined {
     at = stop + 2;
   }
   if ((seen & REQUIRED) !== REQUIRED) return undefined;
-  if (dataAt !== -1 && !isDataSound(text, dataAt, end, binary, contentType)) return undefined;
-  return { text, dataAt, subject, binary };
+  if (dataAt !== -1 && !isDataSound(text, bytes, size, dataAt, binary, contentType)) return undefined;
+  return { text, dataAt, binary };
 }

@@ -14,6 +14,7 @@ import {
   quoteName,
 } from "./codec_attributes.ts";
 import { isBase64 } from "./codec_base64.ts";
+import { utf8Text } from "./codec_bytes.ts";
 import { type Inspected, takeCanonical } from "./codec_canonical.ts";
 import { exceedsBytes } from "./codec_create.ts";
 import { fromInspected } from "./codec_envelope.ts";
@@ -43,22 +44,25 @@ function tooLarge(maxBytes: number): EnvelopeTooLargeError {
   });
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
-
-/** The text of a body: size first, then strict UTF-8. A byte order mark in front is taken off (RFC 8259, section 8.1). */
-function toText(body: Uint8Array | string, maxBytes: number): string {
+/** Size first: what is too large is never looked at. */
+function checkBody(body: Uint8Array | string, maxBytes: number): void {
   if (typeof body === "string") {
     if (exceedsBytes(body, maxBytes)) throw tooLarge(maxBytes);
     if (!body.isWellFormed()) throw corrupt("not-utf8", "the body has a lone surrogate, so it is no UTF-8 text");
-    return body.charCodeAt(0) === 0xfeff ? body.slice(1) : body;
+  } else if (!ArrayBuffer.isView(body)) {
+    throw corrupt("not-json", "the body must be text or bytes");
+  } else if (body.byteLength > maxBytes) {
+    throw tooLarge(maxBytes);
   }
-  if (!ArrayBuffer.isView(body)) throw corrupt("not-json", "the body must be text or bytes");
-  if (body.byteLength > maxBytes) throw tooLarge(maxBytes);
-  try {
-    return decoder.decode(body);
-  } catch {
-    throw corrupt("not-utf8", "the body is not UTF-8");
-  }
+}
+
+/** The text of a body without the byte order mark in front (RFC 8259, section 8.1). */
+function toText(body: Uint8Array | string): string {
+  if (typeof body === "string") return body.charCodeAt(0) === 0xfeff ? body.slice(1) : body;
+  // The decoder takes the mark off.
+  const text = utf8Text(body);
+  if (text === undefined) throw corrupt("not-utf8", "the body is not UTF-8");
+  return text;
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {
@@ -172,12 +176,11 @@ function takeAny(text: string): Inspected {
   const attributes: Attributes = { ...named, extensions: extensions ?? NO_EXTENSIONS };
   const head = writeHead(attributes);
   const payload = data ?? bytes;
-  if (payload === undefined) return { text: `${head}}`, dataAt: -1, subject: named.subject, binary: false };
+  if (payload === undefined) return { text: `${head}}`, dataAt: -1, binary: false };
   const front = `${head}${data !== undefined ? ',"data":' : ',"data_base64":'}`;
   return {
     text: `${front}${text.slice(payload.start, payload.end)}}`,
     dataAt: front.length,
-    subject: named.subject,
     binary: data === undefined,
   };
 }
@@ -189,8 +192,8 @@ function takeAny(text: string): Inspected {
  * @throws EnvelopeTooLargeError, EnvelopeCorruptError with its reason and, where there is one, `details.attribute`.
  */
 export function inspect(body: Uint8Array | string, limits: ReadLimits): Inspected {
-  const text = toText(body, limits.maxBytes);
-  return takeCanonical(text) ?? takeAny(text);
+  checkBody(body, limits.maxBytes);
+  return takeCanonical(body) ?? takeAny(toText(body));
 }
 
 /**

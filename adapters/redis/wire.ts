@@ -13,31 +13,21 @@ export interface Bytes extends Uint8Array<ArrayBuffer> {
 /** One entry as read. `body` is null where the stream no longer has it. */
 export interface Entry {
   readonly id: string;
-  readonly body: string | Uint8Array | null;
+  readonly body: Uint8Array | null;
   /** Deliveries before this one. */
   readonly deliveries: number;
 }
 
-const REPLACEMENT = "\ufffd";
 const EMPTY = new Uint8Array(0);
 
-/** The text of bytes that are UTF-8; bytes that are not, as a copy, for the record of undecodable messages. */
-export function textOf(bytes: Bytes): string | Uint8Array {
-  const text = bytes.toString("utf8");
-  if (!text.includes(REPLACEMENT)) return text;
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return text;
-  } catch {
-    return new Uint8Array(bytes);
-  }
-}
-
-/** The body among the fields of an entry; no bytes where there is no field `ce`. */
-export function bodyOf(fields: readonly Bytes[]): string | Uint8Array {
+/**
+ * The body among the fields of an entry; no bytes where there is no field `ce`. It is a view of what the socket read, not a
+ * copy: the session looks at it at once.
+ */
+export function bodyOf(fields: readonly Bytes[]): Uint8Array {
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const name = fields[at]!;
-    if (name.length === 2 && name[0] === 0x63 && name[1] === 0x65) return textOf(fields[at + 1]!);
+    if (name.length === 2 && name[0] === 0x63 && name[1] === 0x65) return fields[at + 1]!;
   }
   return EMPTY;
 }
@@ -64,15 +54,11 @@ export function readFlat(reply: unknown): Entry[] | undefined {
   for (let at = 0; at + 1 < reply.length; at += 2) {
     entries.push({
       id: (reply[at] as Bytes).toString("latin1"),
-      body: bodyText(reply[at + 1] as Bytes),
+      body: reply[at + 1] as Bytes,
       deliveries: 0,
     });
   }
   return entries;
-}
-
-function bodyText(body: Bytes | null): Entry["body"] {
-  return body === null ? null : body.length === 0 ? EMPTY : textOf(body);
 }
 
 /** What the claiming script answered. */
@@ -94,7 +80,7 @@ export function readClaimed(reply: unknown): Claimed | undefined {
   for (let at = 4; at + 2 < reply.length; at += 3) {
     entries.push({
       id: (reply[at] as Bytes).toString("latin1"),
-      body: bodyText(reply[at + 2] as Bytes | null),
+      body: reply[at + 2] as Bytes | null,
       deliveries: reply[at + 1] as number,
     });
   }

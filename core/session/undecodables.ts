@@ -36,7 +36,8 @@ export class Undecodables {
 
   /** Takes one. */
   add(entry: Entry, raw: Uint8Array | string, error: EdaError): void {
-    const body = typeof raw === "string" ? new TextEncoder().encode(raw) : raw;
+    // A copy: bytes may be a view of a much larger buffer of the client's, which this would hold on to.
+    const body = typeof raw === "string" ? new TextEncoder().encode(raw) : new Uint8Array(raw);
     const backoff = new Backoff(this.#context.clock, 100, 30_000);
     const id = this.#ids.undecodable++;
     this.#waiting.set(id, { entry, body, sha256: sha256Hex(body), error, backoff, timer: undefined });

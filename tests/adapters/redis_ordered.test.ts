@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { EdaError } from "../../core/errors.ts";
+import type { Raw } from "../../core/transport.ts";
 import { onLegs, onServer, until } from "../support/test.ts";
 import {
   admin,
@@ -41,9 +42,9 @@ onLegs(["redis", "redis8", "valkey"], (onEach) => {
     await reader.fetch(0, 1);
     const got: unknown[] = [];
     const seen: string[] = [];
-    const note = (name: string) => (raws: readonly { body: unknown }[]) => {
+    const note = (name: string) => (raws: readonly Raw[]) => {
       seen.push(name);
-      got.push(...raws.map((raw) => raw.body));
+      got.push(...bodiesOf(raws));
     };
     await Promise.all([reader.fetch(1_000, 100).then(note("first")), reader.fetch(0, 100).then(note("second"))]);
     assert.deepEqual(seen, ["first", "second"]);

@@ -194,9 +194,9 @@ export async function publish(
   if (failed !== undefined) throw failed;
 }
 
-/** The bodies of what was read. */
-export function bodiesOf(raws: readonly Raw[]): (string | Uint8Array | null)[] {
-  return raws.map((raw) => raw.body);
+/** The bodies of what was read, as text. */
+export function bodiesOf(raws: readonly Raw[]): (string | null)[] {
+  return raws.map(({ body }) => body === null || typeof body === "string" ? body : new TextDecoder().decode(body));
 }
 
 /** Names for one test. */

@@ -41,11 +41,10 @@ test("inspect: a canonical text stays as it is, with the place of its data", () 
     const inspected = inspect(body, LIMITS);
     assert.equal(inspected.text, text);
     assert.equal(inspected.text.slice(inspected.dataAt, -1), '{"a":[1]}');
-    assert.equal(inspected.subject, "o-1");
     assert.equal(inspected.binary, false);
   }
   const none = inspect(event(), LIMITS);
-  assert.deepEqual(none, { text: event(), dataAt: -1, subject: undefined, binary: false });
+  assert.deepEqual(none, { text: event(), dataAt: -1, binary: false });
   const bytes = inspect(event('"data_base64":"AQ=="'), LIMITS);
   assert.equal(bytes.binary, true);
   assert.equal(bytes.text.slice(bytes.dataAt, -1), '"AQ=="');
@@ -62,7 +61,6 @@ test("inspect: any other layout becomes canonical, its data byte for byte", () =
     `{"specversion":"1.0","id":"e-1","source":"s/x","type":"t","flag":true,"count":-7,"tenant":"\\"q\\"","data":${literal}}`,
   );
   assert.equal(inspected.text.slice(inspected.dataAt, -1), literal);
-  assert.equal(inspected.subject, undefined);
   assert.deepEqual(inspect(inspected.text, LIMITS), inspected);
   const scalars = ["1.5", "true", "null", '"x"', "-0", "[]", "{}", '"\\\\"', '"a\\\\\\""'];
   for (const scalar of scalars) {
