@@ -71,7 +71,10 @@ export interface MachineOptions {
   readonly onFinal?: "dead_letter" | "ignore";
   /** Whether an instance is removed once it has reached its end. Needs `starts`. Default false: late events are recognised. */
   readonly removeFinal?: boolean;
-  /** An event that the machine does not handle in its state: `"process"` (default, counted), `"ignore"` or `"dead_letter"`. */
+  /**
+   * An event that the machine does not handle in its state, one whose transition has neither target nor action included:
+   * `"process"` (default, counted), `"ignore"` or `"dead_letter"`.
+   */
   readonly unhandled?: "process" | "ignore" | "dead_letter";
   /** Version that snapshots are marked with; change it with the machine's shape. Default: the machine's, else `""`. */
   readonly version?: string;

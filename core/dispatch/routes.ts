@@ -4,6 +4,7 @@
  * @module
  */
 import { InvalidOptionError } from "../errors.ts";
+import { ownText } from "../own_text.ts";
 import { isPattern, matches, overlap } from "./pattern.ts";
 
 /** Types come from outside, so what they resolved to is remembered only for so many. */
@@ -36,7 +37,7 @@ export class RouteTable<Target> {
     if (this.#remembered.has(type)) return this.#remembered.get(type);
     const target = this.#patterns.find(([pattern]) => matches(pattern, type))?.[1];
     if (this.#remembered.size >= REMEMBERED) this.#remembered.clear();
-    this.#remembered.set(type, target);
+    this.#remembered.set(ownText(type), target);
     return target;
   }
 

@@ -3,115 +3,14 @@
  *
  * @module
  */
-import type { DeadLetter, FailureCount, Receipt, ReceiptKey, Snapshot } from "./contract.ts";
+import { ownText } from "../own_text.ts";
+import { BoundedMap } from "./bounded_map.ts";
+import type { DeadLetter, FailureCount, ReceiptKey, Snapshot } from "./contract.ts";
+import { ReceiptTable } from "./memory_receipts.ts";
 
-/** Consumer, source and id as one text; the lengths keep `a|b` + `c` apart from `a` + `b|c`. */
+/** Consumer, source and id as one text that keeps no message alive; the lengths keep `a|b` + `c` apart from `a` + `b|c`. */
 export function fullKey(key: ReceiptKey): string {
-  return `${key.consumer.length}:${key.consumer}${key.source.length}:${key.source}${key.id}`;
-}
-
-/**
- * A map that keeps at least its newest `keep` entries and at most twice that: when the young half is full the old half is
- * dropped. Deleting the oldest entry one by one makes a `Map` walk over its own holes.
- */
-export class BoundedMap<V> {
-  readonly #keep: number;
-  #young = new Map<string, V>();
-  #old = new Map<string, V>();
-
-  constructor(keep: number) {
-    this.#keep = keep;
-  }
-
-  get(key: string): V | undefined {
-    return this.#young.get(key) ?? this.#old.get(key);
-  }
-
-  set(key: string, value: V): void {
-    // One in the old half may stay: the young one hides it.
-    this.#young.set(key, value);
-    if (this.#young.size < this.#keep) return;
-    this.#old = this.#young;
-    this.#young = new Map();
-  }
-
-  delete(key: string): void {
-    this.#young.delete(key);
-    this.#old.delete(key);
-  }
-
-  /** Removes what `expired` answers true for; answers how many. */
-  purge(expired: (value: V) => boolean): number {
-    let removed = 0;
-    for (const half of [this.#young, this.#old]) {
-      for (const [key, value] of half) {
-        if (!expired(value)) continue;
-        half.delete(key);
-        removed++;
-      }
-    }
-    return removed;
-  }
-}
-
-/** A receipt, and others of the same id from other sources. Never changed in place. */
-export interface ReceiptEntry {
-  readonly receipt: Receipt;
-  readonly next: ReceiptEntry | undefined;
-}
-
-/** Receipts, a map a consumer. Found by id alone, which is in itself almost unique, so that no key text is built for each. */
-export class ReceiptTable {
-  readonly #keep: number;
-  readonly #consumers = new Map<string, BoundedMap<ReceiptEntry>>();
-
-  constructor(keep: number) {
-    this.#keep = keep;
-  }
-
-  get(key: ReceiptKey): Receipt | undefined {
-    return receiptIn(this.entry(key), key);
-  }
-
-  /** All receipts of the id. */
-  entry(key: ReceiptKey): ReceiptEntry | undefined {
-    return this.#consumers.get(key.consumer)?.get(key.id);
-  }
-
-  /** @param before What {@link entry} answers. */
-  set(receipt: Receipt, before: ReceiptEntry | undefined): void {
-    let table = this.#consumers.get(receipt.consumer);
-    if (table === undefined) this.#consumers.set(receipt.consumer, table = new BoundedMap(this.#keep));
-    table.set(receipt.id, { receipt, next: without(before, receipt.source) });
-  }
-
-  delete(key: ReceiptKey): void {
-    const table = this.#consumers.get(key.consumer);
-    const rest = without(table?.get(key.id), key.source);
-    if (rest === undefined) table?.delete(key.id);
-    else table?.set(key.id, rest);
-  }
-
-  purge(before: number): number {
-    let removed = 0;
-    for (const table of this.#consumers.values()) {
-      // Kept whole while one of an id is young; such chains are as good as never longer than one.
-      removed += table.purge((entry) => entry.receipt.at < before && entry.next === undefined);
-    }
-    return removed;
-  }
-}
-
-/** The receipt of the key's source. */
-export function receiptIn(entry: ReceiptEntry | undefined, key: ReceiptKey): Receipt | undefined {
-  while (entry !== undefined && entry.receipt.source !== key.source) entry = entry.next;
-  return entry?.receipt;
-}
-
-function without(entry: ReceiptEntry | undefined, source: string): ReceiptEntry | undefined {
-  if (entry === undefined) return undefined;
-  const next = without(entry.next, source);
-  return entry.receipt.source === source ? next : next === entry.next ? entry : { receipt: entry.receipt, next };
+  return ownText(`${key.consumer.length}:${key.consumer}${key.source.length}:${key.source}${key.id}`);
 }
 
 /** Everything a unit reads and guards, and what a dead letter's replay touches. */

@@ -5,7 +5,8 @@
  */
 import type { DeadLetter, Receipt, ReceiptKey, Snapshot, TimerRow, Unit, UnitKey } from "./contract.ts";
 import type { MemoryOutbox } from "./memory_outbox.ts";
-import { fullKey, type ReceiptEntry, receiptIn, type Tables } from "./memory_tables.ts";
+import { receiptOf, type ReceiptRow, rowOf } from "./memory_receipts.ts";
+import { fullKey, type Tables } from "./memory_tables.ts";
 import type { MemoryTimers } from "./memory_timers.ts";
 
 /** What a unit works on. */
@@ -36,9 +37,10 @@ export class MemoryUnit implements Unit {
   readonly #state: MemoryState;
   readonly #key: UnitKey;
   readonly #changes: number;
-  readonly #entry: ReceiptEntry | undefined;
-  /** The receipt as it stands, expired or not: what the commit compares with. */
-  readonly #seen: Receipt | undefined;
+  /** All rows of the receipt's id. */
+  readonly #rows: ReceiptRow | undefined;
+  /** The receipt's own row as it stands, expired or not: what the commit compares with. */
+  readonly #row: ReceiptRow | undefined;
   #receipt: Receipt | undefined;
   /** `null` = delete. */
   #snapshot: SnapshotWrite | null | undefined;
@@ -52,10 +54,12 @@ export class MemoryUnit implements Unit {
     this.#state = state;
     this.#key = key;
     this.#changes = tables.changes;
-    this.#entry = key.receipt === undefined ? undefined : tables.receipts.entry(key.receipt);
-    this.#seen = key.receipt === undefined ? undefined : receiptIn(this.#entry, key.receipt);
-    const expired = this.#seen !== undefined && this.#seen.at < (key.receiptsFrom ?? -Infinity);
-    this.receipt = expired ? undefined : this.#seen;
+    if (key.receipt !== undefined) {
+      this.#rows = tables.receipts.rows(key.receipt);
+      this.#row = this.#rows === undefined ? undefined : rowOf(this.#rows, key.receipt);
+      const expired = this.#row !== undefined && this.#row.at < (key.receiptsFrom ?? -Infinity);
+      this.receipt = expired ? undefined : receiptOf(this.#row, key.receipt);
+    }
     this.snapshot = key.snapshot === undefined ? undefined : tables.snapshots.get(key.snapshot);
     this.timer = key.timer === undefined ? undefined : state.timers.get(key.timer.owner, key.timer.id);
   }
@@ -106,7 +110,7 @@ export class MemoryUnit implements Unit {
     const alone = tables.changes === this.#changes;
     if (!alone && !this.#unchanged()) return false;
     if (this.#receipt !== undefined) {
-      tables.receipts.set(this.#receipt, alone ? this.#entry : tables.receipts.entry(this.#receipt));
+      tables.receipts.set(this.#receipt, alone ? this.#rows : tables.receipts.rows(this.#receipt));
       tables.changes++;
     }
     if (this.#snapshot !== undefined) this.#writeSnapshot(this.#snapshot);
@@ -126,7 +130,7 @@ export class MemoryUnit implements Unit {
     const { tables, timers } = this.#state;
     const { receipt, snapshot, timer } = this.#key;
     // Rows are never changed in place, so identity tells also a deletion that was followed by a new row.
-    return (receipt === undefined || tables.receipts.get(receipt) === this.#seen) &&
+    return (receipt === undefined || rowOf(tables.receipts.rows(receipt), receipt) === this.#row) &&
       (snapshot === undefined || tables.snapshots.get(snapshot) === this.snapshot) &&
       (timer === undefined || timers.get(timer.owner, timer.id) === this.timer);
   }
