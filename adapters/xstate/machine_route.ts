@@ -115,8 +115,8 @@ export class MachineRoute implements Route {
       cause: envelope,
     }, scope);
     const end = (result: RouteResult): RouteResult => {
-      // An event that changed nothing needs no new snapshot.
-      const same = stored !== undefined && (result === "unhandled" || result === "ignored");
+      // An ignored event leaves no trace; one that an instance did not handle changed nothing of it.
+      const same = result === "ignored" || (result === "unhandled" && stored !== undefined);
       if (!same) this.#store(instance, scope, stored, subject);
       return result;
     };

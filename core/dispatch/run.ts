@@ -82,7 +82,11 @@ export class Run {
         }
       }
       if (!this.#stop.signal.aborted) {
-        await timers.fireDue();
+        await timers.fireDue().catch((error) => {
+          this.#log.warn("timers could not be read; they fire later", {
+            error: error instanceof Error ? error.name : "",
+          });
+        });
         await this.#untilEmpty();
       }
       await this.#flush(await this.#drain());

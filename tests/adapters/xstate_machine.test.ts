@@ -407,6 +407,14 @@ test("an event that a machine does not handle is counted, ignored or given up, a
   });
 });
 
+test("an ignored event starts no instance", async () => {
+  const rig = rigOf(counter(), { unhandled: "ignore" });
+  rig.deliver("c.unknown", "s");
+  await rig.settle(1);
+  assert.deepEqual(rig.told, ["ignored"]);
+  assert.equal(await rig.store.snapshots.get("counter/s"), undefined);
+});
+
 test("a transition that only runs an action is handled, a guard that says no is not", async () => {
   const ran: string[] = [];
   const rig = rigOf(

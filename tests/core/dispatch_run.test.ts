@@ -224,6 +224,22 @@ test("runOnce publishes what its handlers wrote, once, and leaves what that lead
   assert.deepEqual([second.processed, second.relayed], [1, 1]);
 });
 
+test("runOnce publishes its outbox also while timers cannot be read", async () => {
+  const store = new MemoryStore();
+  store.timers.due = () => Promise.reject(down());
+  const rig = new Rig({
+    store,
+    routes: {
+      "n.step": (_, ctx) => {
+        ctx.publish("out", { type: "n.out" });
+      },
+    },
+  });
+  rig.deliver("n.step", "s");
+  const report = await rig.app.runOnce(["t"]);
+  assert.deepEqual([report.processed, report.relayed], [1, 1]);
+});
+
 test("runOnce gives back what is left when its signal aborts", async () => {
   const stop = new AbortController();
   const rig = new Rig({ drainMs: 50, routes: { "n.step": () => new Promise(() => {}) } });
