@@ -215,4 +215,3 @@ export async function runOne<T extends Topics, R, Tx>(
   await broker.deliver(topic, message as never);
   return await app.runOnce([topic]);
 }
-
