@@ -51,6 +51,8 @@ export class PartitionOwner {
   #turn = 0;
   #renewing: Promise<boolean | undefined> | undefined;
   #tried = false;
+  /** Calls on their way. */
+  readonly #calls = new Set<Promise<unknown>>();
   #next: Timer | undefined;
   #expiry: Timer | undefined;
 
@@ -90,7 +92,7 @@ export class PartitionOwner {
     if (this.#state !== "idle") return;
     this.#tried = false;
     this.#enter("seeking");
-    void this.#acquire();
+    this.#track(this.#acquire());
   }
 
   /**
@@ -109,17 +111,28 @@ export class PartitionOwner {
     const turn = this.#turn;
     this.#events.lost(this.partition, epoch, why);
     void this.#give(epoch).then(() => {
-      if (this.#turn === turn) this.#next = this.#clock.timer(restMs, () => void this.#acquire());
+      if (this.#turn === turn) this.#next = this.#clock.timer(restMs, () => this.#track(this.#acquire()));
     });
   }
 
-  /** Wants it no more; resolves when it is surrendered or that failed. */
+  /** Wants it no more; resolves when every call on its way is answered, and it is surrendered or that failed. */
   async stop(why: string): Promise<void> {
     const epoch = this.#state === "owned" ? this.#epoch : undefined;
     this.#enter("idle");
-    if (epoch === undefined) return;
+    if (epoch === undefined) return await this.#answered();
     this.#events.lost(this.partition, epoch, why);
     await this.#give(epoch);
+    await this.#answered();
+  }
+
+  /** Resolves when every call was answered: what still made the partition ours is given up by then. */
+  async #answered(): Promise<void> {
+    while (this.#calls.size > 0) await Promise.all(this.#calls);
+  }
+
+  #track(call: Promise<unknown>): void {
+    const done = call.finally(() => this.#calls.delete(done));
+    this.#calls.add(done);
   }
 
   #enter(state: OwnerState): void {
@@ -164,7 +177,7 @@ export class PartitionOwner {
     }
     // Members that wait for the same partition should not try at the same moment for ever.
     const wait = this.#times.pollMs * (0.75 + this.#clock.random() / 2);
-    this.#next = this.#clock.timer(wait, () => void this.#acquire());
+    this.#next = this.#clock.timer(wait, () => this.#track(this.#acquire()));
     this.#events.tried(this.partition, failure);
   }
 
@@ -181,7 +194,8 @@ export class PartitionOwner {
 
   /** Callers share the answer of one call. */
   #renew(): Promise<boolean | undefined> {
-    return this.#renewing ??= this.#ask();
+    if (this.#renewing === undefined) this.#track(this.#renewing = this.#ask());
+    return this.#renewing!;
   }
 
   async #ask(): Promise<boolean | undefined> {
@@ -196,7 +210,11 @@ export class PartitionOwner {
     } catch {
       // Tried again below while the lease lasts.
     }
-    if (turn !== this.#turn) return false;
+    if (turn !== this.#turn) {
+      // We had let it go before this call was carried out.
+      if (ours === true && this.#state === "idle") await this.#give(epoch);
+      return false;
+    }
     this.#renewing = undefined;
     if (ours === false) return this.#lose("another member took it, or the record was removed");
     if (ours === true && this.#clock.monotonic() < sentAt + this.#times.leaseMs) {
@@ -213,7 +231,7 @@ export class PartitionOwner {
     const epoch = this.#epoch;
     this.#enter("seeking");
     this.#events.lost(this.partition, epoch, why);
-    if (this.#state === "seeking") void this.#acquire();
+    if (this.#state === "seeking") this.#track(this.#acquire());
     return false;
   }
 }
