@@ -57,7 +57,14 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
   switch (scheme) {
     case "memory": {
       const { MemoryBroker } = await import("./memory/mod.ts");
-      const { isolation: _isolation, worker: _worker, clientModule: _module, maxStallMs: _stall, ...rest } = common;
+      const {
+        isolation: _isolation,
+        worker: _worker,
+        clientModule: _module,
+        maxStallMs: _stall,
+        keepAlive: _keep,
+        ...rest
+      } = common;
       return new MemoryBroker<T>({ ...rest as BrokerOptions<T>, ...adapter });
     }
     case "redis":

@@ -21,8 +21,8 @@ import { BrokerUnavailableError, type EdaError, InvalidOptionError, OutcomeUnkno
 import { Health } from "./health.ts";
 import type { LinkFactory } from "./link.ts";
 import { type Logger, resolveLogger } from "./logger.ts";
-import { checkRange } from "./options.ts";
-import { checkName, Publishing } from "./publishing.ts";
+import { checkName, checkRange } from "./options.ts";
+import { Publishing } from "./publishing.ts";
 import { PublishQueue } from "./publish_queue.ts";
 import { createSchemaGate, type SchemaGate } from "./schema.ts";
 import { closed, SessionClient } from "./session_client.ts";
@@ -255,8 +255,12 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
   }
 
   close(options: CloseOptions = {}): Promise<DrainReport> {
-    this.#closing ??= this.#shutDown(options.drainMs ?? 10_000);
-    return this.#closing;
+    if (this.#closing !== undefined) return this.#closing;
+    try {
+      return this.#closing = this.#shutDown(checkRange("drainMs", options.drainMs ?? 10_000, 0, 600_000));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async #shutDown(drainMs: number): Promise<DrainReport> {

@@ -1,8 +1,8 @@
 import type { Clock } from "./clock.ts";
 import type { UndecodableSink } from "./contract.ts";
-import type { EdaError } from "./errors.ts";
+import { type EdaError, InvalidOptionError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
-import { checkRange } from "./options.ts";
+import { checkName, checkRange } from "./options.ts";
 import type { SessionOptions } from "./session/session.ts";
 import type { AnyTopics, Topics } from "./topics.ts";
 
@@ -98,8 +98,29 @@ export const WORKER_OPTION_NAMES: readonly string[] = [
   "keepAlive",
 ];
 
-/** The session's settings out of a broker's options, checked. */
+/** Options that are functions. */
+const CALLBACKS = ["onDisconnect", "onReconnect", "onSettleError", "onUndecodable"] as const;
+
+/**
+ * The session's settings out of a broker's options, all of which are checked on the way.
+ *
+ * @throws InvalidOptionError
+ */
 export function sessionOptions(options: BrokerOptions<Topics> & WorkerOptions): SessionOptions {
+  const { topics, group, source, prefetch, deadLetters, clock } = options;
+  if (topics !== undefined && !isObject(topics)) throw wrong("topics", "an object, see defineTopics");
+  if (group !== undefined) checkName("group", group);
+  if (source !== undefined && typeof source !== "string") throw wrong("source", "a text, a URI reference");
+  if (prefetch !== undefined) checkRange("prefetch", prefetch, 1, 10_000);
+  if (deadLetters !== undefined && typeof (deadLetters as Partial<UndecodableSink>)?.recordUndecodable !== "function") {
+    throw wrong("deadLetters", "an object with the method recordUndecodable, such as a store's");
+  }
+  if (clock !== undefined && !isObject(clock)) throw wrong("clock", "a Clock");
+  for (const name of CALLBACKS) {
+    if (options[name] !== undefined && typeof options[name] !== "function") throw wrong(name, "a function");
+  }
+  const keepCorruptBodies: unknown = options.keepCorruptBodies ?? false;
+  if (typeof keepCorruptBodies !== "boolean") throw wrong("keepCorruptBodies", "true or false");
   return {
     maxBytes: checkRange("maxBytes", options.maxBytes ?? 1_048_576, 1_024, 134_217_728),
     publishTimeoutMs: checkRange("publishTimeoutMs", options.publishTimeoutMs ?? 30_000, 1, 3_600_000),
@@ -107,6 +128,14 @@ export function sessionOptions(options: BrokerOptions<Topics> & WorkerOptions): 
     callTimeoutMs: checkRange("callTimeoutMs", options.callTimeoutMs ?? 10_000, 1, 3_600_000),
     maxStallMs: checkRange("maxStallMs", options.maxStallMs ?? 300_000, 1_000, 86_400_000),
     beatMs: 1_000,
-    keepCorruptBodies: options.keepCorruptBodies ?? false,
+    keepCorruptBodies,
   };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function wrong(option: string, what: string): InvalidOptionError {
+  return new InvalidOptionError(`${option} must be ${what}`, { details: { option } });
 }

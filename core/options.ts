@@ -124,3 +124,15 @@ export function checkOneOf<V extends string>(name: string, value: unknown, allow
   if (allowed.includes(value as V)) return value as V;
   throw invalid(name, `${name} must be ${allowed.map(quoted).join(" or ")}`);
 }
+
+/**
+ * Answers a name of a topic or group. Names travel into keys and subjects of brokers: a text of 1 to 200 characters without
+ * control characters.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkName(what: string, name: unknown): string {
+  // deno-lint-ignore no-control-regex
+  if (typeof name === "string" && name !== "" && name.length <= 200 && !/[\x00-\x1f\x7f]/.test(name)) return name;
+  throw invalid(what, `${what} must be a text of 1 to 200 characters without control characters`);
+}

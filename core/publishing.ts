@@ -1,8 +1,9 @@
 import type { Clock } from "./clock.ts";
 import { toEnvelope } from "./codec.ts";
 import type { Envelope, EnvelopeInit } from "./envelope.ts";
-import { BrokerUnavailableError, InvalidOptionError, PublishBatchError } from "./errors.ts";
+import { BrokerUnavailableError, PublishBatchError } from "./errors.ts";
 import { createIdSource } from "./ids.ts";
+import { checkName } from "./options.ts";
 import type { PublishQueue } from "./publish_queue.ts";
 import type { SchemaGate } from "./schema.ts";
 import type { SessionClient } from "./session_client.ts";
@@ -90,13 +91,5 @@ export class Publishing {
       : Promise.reject(new BrokerUnavailableError("not sent: the worker died, a new one is being started", { cause }));
     start.catch(() => {});
     return start;
-  }
-}
-
-/** Names travel into keys and subjects of brokers: no control characters, not empty, at most 200 characters. */
-export function checkName(what: string, name: string): void {
-  // deno-lint-ignore no-control-regex
-  if (typeof name !== "string" || name === "" || name.length > 200 || /[\x00-\x1f\x7f]/.test(name)) {
-    throw new InvalidOptionError(`${what} must be a text of 1 to 200 characters without control characters`);
   }
 }

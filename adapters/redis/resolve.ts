@@ -66,6 +66,9 @@ export function resolveOptions(options: RedisTransportOptions): ResolvedOptions 
   if (url !== undefined && (typeof url !== "string" || !/^rediss?:\/\//.test(url))) {
     throw new InvalidOptionError("url must begin with redis:// or rediss://", { details: { option: "url" } });
   }
+  if (typeof client !== "object" || client === null || Array.isArray(client)) {
+    throw new InvalidOptionError("client must be an object of options of ioredis", { details: { option: "client" } });
+  }
   for (const name of Object.keys(client)) {
     if (OURS.includes(name)) {
       throw new InvalidOptionError(`client.${name} is set by the transport and cannot be given`, {
