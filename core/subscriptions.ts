@@ -87,6 +87,8 @@ export class Subscriptions implements SubscriptionHost {
         return subscription.lost(message.ids, message.why);
       case "settle-failed":
         return subscription.settleFailed(message.ids, message.why);
+      case "failed":
+        return this.abandon(subscription, message.error as Error);
       case "topic":
         subscription.state = message.state;
         return;
@@ -174,9 +176,9 @@ export class Subscriptions implements SubscriptionHost {
     return false;
   }
 
-  abandon(subscription: Subscription): void {
+  abandon(subscription: Subscription, error?: Error): void {
     const sub = subscription.sub;
-    this.#remove(subscription);
+    this.#remove(subscription, error);
     if (this.#client.isUp) this.call((call) => ({ k: "unsubscribe", call, sub })).catch(() => {});
   }
 

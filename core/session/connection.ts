@@ -2,6 +2,11 @@ import { BrokerUnavailableError, ClosedError, type EdaError, isEdaError } from "
 import { Backoff, type Clock, withDeadline } from "../clock.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 
+/** Whether a failure may pass: the broker is at fault, and what it refused it may take later. */
+export function mayPass(error: unknown): boolean {
+  return !isEdaError(error) || error.retriable || BROKER_FAULTS.has(error.code);
+}
+
 /** Codes of errors that say something about the broker; all others are the caller's and never change health. */
 const BROKER_FAULTS: ReadonlySet<string> = new Set([
   "authentication-failed",

@@ -1,6 +1,7 @@
 import { inspect } from "../codec.ts";
 import { type EdaError, EnvelopeCorruptError, isEdaError } from "../errors.ts";
 import type { Raw } from "../transport.ts";
+import type { ToHost } from "./messages.ts";
 import type { Entry } from "./pump_context.ts";
 
 /** What one read brought. */
@@ -14,6 +15,17 @@ export interface Intake {
   readonly bad: readonly { readonly entry: Entry; readonly body: Uint8Array | string; readonly error: EdaError }[];
   /** Those whose body the broker no longer has. */
   readonly gone: readonly Entry[];
+}
+
+/** Those that are still ours `ageMs` after the read was sent: without a lease of their own, or with one that is not over. */
+export function unexpired(raws: readonly Raw[], ageMs: number): readonly Raw[] {
+  return raws.filter(({ leaseMs }) => leaseMs === undefined || ageMs <= leaseMs);
+}
+
+/** The readable ones as the host is told of them. */
+export function toDeliver(sub: number, base: number, found: Intake): Extract<ToHost, { k: "deliver" }> {
+  const { texts, dataAt, attempts } = found;
+  return { k: "deliver", sub, base, texts, dataAt, ...(attempts === undefined ? {} : { attempts }) };
 }
 
 /** Reads a batch. One that cannot be read never keeps back the others. */

@@ -8,21 +8,19 @@ import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 export class LeaseKeeper {
   readonly #context: PumpContext;
   readonly #pump: PumpSide;
-  readonly #entries: Map<number, Entry>;
   #timer: Timer | undefined;
   #stopped = false;
 
-  constructor(context: PumpContext, pump: PumpSide, entries: Map<number, Entry>) {
+  constructor(context: PumpContext, pump: PumpSide) {
     this.#context = context;
     this.#pump = pump;
-    this.#entries = entries;
   }
 
   /** Looks after what is held from now on, if any of it has a lease of its own. */
   watch(): void {
     if (this.#timer !== undefined || this.#stopped) return;
     let window = Infinity;
-    for (const entry of this.#entries.values()) {
+    for (const entry of this.#pump.held()) {
       if (entry.leaseMs > 0) window = Math.min(window, entry.leaseMs);
     }
     if (window === Infinity) return;
@@ -35,7 +33,7 @@ export class LeaseKeeper {
   async #round(): Promise<void> {
     const { clock, transport, connection, callTimeoutMs } = this.#context;
     const now = clock.monotonic();
-    const held = [...this.#entries.values()].filter((entry) => entry.leaseMs > 0);
+    const held = [...this.#pump.held()].filter((entry) => entry.leaseMs > 0);
     this.#pump.lose(held.filter((entry) => now > entry.leaseUntil), "the lease ran out");
     const due = held.filter((entry) => now <= entry.leaseUntil && entry.leaseUntil - now < entry.leaseMs * 2 / 3);
     if (due.length > 0 && transport.extend !== undefined) {
@@ -51,7 +49,7 @@ export class LeaseKeeper {
           if (outcomes[at] === "stale") lost.push(entry);
           else entry.leaseUntil = sentAt + entry.leaseMs;
         });
-        this.#pump.lose(lost.filter((entry) => this.#entries.has(entry.id)), "the broker gave it to another consumer");
+        this.#pump.lose(lost.filter((entry) => this.#pump.holds(entry)), "the broker gave it to another consumer");
       } catch {
         // The connection knows; what is not extended in time is lost in a later round.
       }

@@ -77,6 +77,8 @@ export type ToHost =
     readonly body?: Uint8Array;
   }
   | { readonly k: "health"; readonly ok: boolean; readonly error?: unknown }
+  /** The subscription cannot be read, and trying again cannot help. */
+  | { readonly k: "failed"; readonly sub: number; readonly error: unknown }
   | { readonly k: "topic"; readonly sub: number; readonly state: "active" | "standby" | "stalled" | "failing" }
   | { readonly k: "lag"; readonly sub: number; readonly count: number }
   | {

@@ -1,7 +1,8 @@
 import type { Timer } from "../clock.ts";
 import type { Native, Raw } from "../transport.ts";
 import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
-import { takeIn } from "./intake.ts";
+import { mayPass } from "./connection.ts";
+import { takeIn, toDeliver, unexpired } from "./intake.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { forEachId, type Ranges, rangesOf } from "./messages.ts";
 import { Settler } from "./settler.ts";
@@ -47,7 +48,7 @@ export class Pump implements PumpSide {
     this.group = group;
     this.#context = context;
     this.#prefetch = prefetch;
-    this.#leases = new LeaseKeeper(context, this, this.#entries);
+    this.#leases = new LeaseKeeper(context, this);
     this.#settler = new Settler(context, this);
     this.#undecodables = new Undecodables(context, this, ids);
   }
@@ -68,19 +69,15 @@ export class Pump implements PumpSide {
     if (!this.#failing) this.#context.post({ k: "topic", sub: this.sub, state });
   }
 
-  /** Starts fetching. */
-  start(): void {
-    this.#pull();
-  }
-
   /** Answers `call` once a read that starts now is back: "more" if it brought something, else "empty"; or it failed. */
   probe(call: number): void {
     this.#probes.push(call);
     this.#waiting?.abort();
-    this.#pull();
+    this.pull();
   }
 
-  #pull(): void {
+  /** Reads what there is room for; the first call starts it. */
+  pull(): void {
     if (this.#stopped || this.#retry !== undefined) return;
     const quarter = Math.max(1, Math.ceil(this.#prefetch / 4 / Math.max(1, this.#partitions.size)));
     for (;;) {
@@ -99,23 +96,26 @@ export class Pump implements PumpSide {
 
   async #read(max: number, waitMs: number): Promise<void> {
     const { transport, connection, callTimeoutMs } = this.#context;
-    const { group } = this;
-    const window = this.#prefetch;
     const abort = new AbortController();
+    const request = { group: this.group, max, window: this.#prefetch, waitMs, signal: abort.signal };
     const probes = this.#probes.length;
     this.#reads++;
     this.#reserved += max;
     if (waitMs > 0) this.#waiting = abort;
     let raws: readonly Raw[] = [];
     let sentAt = 0;
+    let fetching: Promise<readonly Raw[]> | undefined;
     let failure: unknown;
     try {
       raws = await connection.call("fetch", waitMs + callTimeoutMs, () => {
+        // While it waited for the connection, the topic was left: a read now would begin it anew.
+        if (this.#stopped) return Promise.resolve([]);
         sentAt = this.#context.clock.monotonic();
-        return transport.fetch(this.topic, { group, max, window, waitMs, signal: abort.signal });
+        return fetching = transport.fetch(this.topic, request);
       });
     } catch (error) {
       failure = error;
+      fetching?.then((raws) => this.#acceptLate(raws, sentAt), () => {});
     }
     this.#reads--;
     this.#reserved -= max;
@@ -131,13 +131,20 @@ export class Pump implements PumpSide {
     this.#backlog = raws.length >= max;
     if (raws.length > 0) this.#accept(raws, sentAt);
     if (probes > 0) this.#answerProbes({ value: raws.length > 0 ? "more" : "empty" }, probes);
-    this.#pull();
+    this.pull();
+  }
+
+  /** What a read brings after its deadline: nobody else gets it, unless it has a lease that is over. */
+  #acceptLate(raws: readonly Raw[], sentAt: number): void {
+    const ours = unexpired(raws, this.#context.clock.monotonic() - sentAt);
+    if (ours.length > 0 && !this.#surrendered) this.#accept(ours, sentAt);
   }
 
   #failed(error: unknown): void {
     this.#backlog = false;
     this.#answerProbes({ error });
     if (this.#stopped) return;
+    if (!mayPass(error)) return this.#context.post({ k: "failed", sub: this.sub, error });
     if (!this.#failing) {
       this.#failing = true;
       this.#context.post({ k: "topic", sub: this.sub, state: "failing" });
@@ -151,7 +158,7 @@ export class Pump implements PumpSide {
     this.#retry = this.#context.clock.timer(Math.max(20, this.#context.connection.retryInMs), () => {
       this.#retry = undefined;
       this.#settler.retry();
-      this.#pull();
+      this.pull();
     });
   }
 
@@ -161,27 +168,18 @@ export class Pump implements PumpSide {
 
   #accept(raws: readonly Raw[], sentAt: number): void {
     if (this.#stopped) return void this.#late.push(...raws.map((raw) => raw.native));
-    const found = takeIn(raws, this.#ids.delivery, sentAt, this.#context.maxBytes);
+    const base = this.#ids.delivery;
+    const found = takeIn(raws, base, sentAt, this.#context.maxBytes);
     const { good, bad, gone } = found;
     for (const { entry, body, error } of bad) this.#undecodables.add(entry, body, error);
     if (good.length > 0) {
-      const base = this.#ids.delivery;
       this.#ids.delivery += good.length;
       for (const entry of good) this.#entries.set(entry.id, entry);
-      const { texts, dataAt, attempts } = found;
-      this.#context.post({
-        k: "deliver",
-        sub: this.sub,
-        base,
-        texts,
-        dataAt,
-        ...(attempts === undefined ? {} : { attempts }),
-      });
-      this.#leases.watch();
+      this.#context.post(toDeliver(this.sub, base, found));
     }
+    this.#leases.watch();
     if (gone.length > 0) {
-      const details = { count: gone.length };
-      this.#context.post({ k: "signal", name: "missing-payload", topic: this.topic, details });
+      this.#context.post({ k: "signal", name: "missing-payload", topic: this.topic, details: { count: gone.length } });
       void this.#settler.settle("ack", gone);
     }
   }
@@ -201,7 +199,7 @@ export class Pump implements PumpSide {
       if (late.length > 0) this.settleFailed(late, "it was no longer ours", call);
       if (good.length > 0) void this.#settler.settle(kind, good, call);
     }
-    this.#pull();
+    this.pull();
   }
 
   /** Tells the host of settles that did not take effect. */
@@ -214,13 +212,19 @@ export class Pump implements PumpSide {
   /** The host recorded an undecodable message, or could not. */
   recorded(id: number, ok: boolean): void {
     const entry = this.#undecodables.recorded(id, ok);
-    if (entry !== undefined) void this.#settler.settle("drop", [entry]);
-    this.#pull();
+    if (entry !== undefined && !this.expired(entry)) void this.#settler.settle("drop", [entry]);
+    this.pull();
   }
 
-  /** Room may have opened. */
-  settled(): void {
-    this.#pull();
+  /** All that is held: handed to the host, and what waits for its record. */
+  *held(): Iterable<Entry> {
+    yield* this.#entries.values();
+    yield* this.#undecodables.entries();
+  }
+
+  /** Whether it is still held. */
+  holds(entry: Entry): boolean {
+    return this.#entries.has(entry.id) || this.#undecodables.has(entry);
   }
 
   /** Whether our hold on a message ran out. */
@@ -243,36 +247,38 @@ export class Pump implements PumpSide {
   /** A partition was taken from us. */
   revoked(partition: number, why: string): void {
     this.#partitions.delete(partition);
-    this.lose([...this.#entries.values()].filter((entry) => entry.partition === partition), why);
     this.#settler.revoked(partition, why);
-    this.#undecodables.forget((entry) => entry.partition === partition);
-    this.#pull();
+    this.lose([...this.held()].filter((entry) => entry.partition === partition), why);
+    this.pull();
   }
 
   /** The transport lost these natives. */
   lostNatives(natives: readonly Native[], why: string): void {
     const gone = new Set(natives);
-    this.lose([...this.#entries.values()].filter((entry) => gone.has(entry.native)), why);
-    this.#undecodables.forget((entry) => gone.has(entry.native));
-    this.#pull();
+    this.lose([...this.held()].filter((entry) => gone.has(entry.native)), why);
   }
 
-  /** These entries are no longer ours. */
+  /** These entries are no longer ours, which makes room for others. */
   lose(entries: readonly Entry[], why: string): void {
     if (entries.length === 0) return;
-    for (const entry of entries) this.#entries.delete(entry.id);
-    this.#context.post({ k: "lost", sub: this.sub, ids: rangesOf(entries.map((entry) => entry.id)), why });
+    const handed = entries.filter((entry) => this.#entries.delete(entry.id)).map((entry) => entry.id);
+    if (handed.length < entries.length) {
+      const gone = new Set(entries);
+      this.#undecodables.forget((entry) => gone.has(entry));
+    }
+    if (handed.length > 0) this.#context.post({ k: "lost", sub: this.sub, ids: rangesOf(handed), why });
+    this.pull();
   }
 
-  /** Stops fetching; ends the wait in flight. */
-  stop(): void {
+  /** Stops fetching; ends the wait in flight. Answers the probes that are left. */
+  stop(): readonly number[] {
     this.#stopped = true;
     this.#waiting?.abort();
     this.#retry?.cancel();
     this.#retry = undefined;
     this.#leases.stop();
     this.#undecodables.stop();
-    this.#answerProbes({ value: "empty" });
+    return this.#probes.splice(0);
   }
 
   /** Resolves when no settle is on its way and no read is in flight, or after `ms`. */
@@ -283,10 +289,8 @@ export class Pump implements PumpSide {
   /** Forgets everything held; answers the natives to give back. */
   surrender(why: string): readonly Native[] {
     this.#surrendered = true;
-    const held = [...this.#entries.values()];
-    const natives = [...held.map((entry) => entry.native), ...this.#undecodables.natives(), ...this.#late];
+    const held = [...this.held()];
     this.lose(held, why);
-    this.#undecodables.forget(() => true);
-    return natives;
+    return [...held.map((entry) => entry.native), ...this.#late];
   }
 }

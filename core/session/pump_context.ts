@@ -42,6 +42,10 @@ export interface PumpSide {
   readonly group: string;
   /** Pulls again after the connection's backoff. */
   later(): void;
+  /** All that is held. */
+  held(): Iterable<Entry>;
+  /** Whether it is still held. */
+  holds(entry: Entry): boolean;
   /** Whether our hold on a message ran out. */
   expired(entry: Entry): boolean;
   /** These entries are no longer ours. */

@@ -2,6 +2,7 @@ import { type Clock, withDeadline } from "../clock.ts";
 import { BrokerUnavailableError, ClosedError, type EdaError, InvalidOptionError, isEdaError } from "../errors.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { Connection } from "./connection.ts";
+import { Leaving } from "./leaving.ts";
 import type { ToHost, ToSession } from "./messages.ts";
 import { Pump } from "./pump.ts";
 import type { PumpContext, PumpIds } from "./pump_context.ts";
@@ -39,6 +40,11 @@ export class Session {
   readonly #context: PumpContext;
   readonly #pumps = new Map<number, Pump>();
   readonly #wanted = new Map<number, Extract<ToSession, { k: "subscribe" }>>();
+  /** Subscriptions that are asked for and have not begun. */
+  readonly #asked = new Set<number>();
+  readonly #leaving = new Leaving();
+  /** Probes of subscriptions that stalled: for the pump that follows. */
+  #probes: { readonly sub: number; readonly call: number }[] = [];
   readonly #ids = new Map<number, PumpIds>();
   readonly #stall: StallWatch;
   #closing: Promise<void> | undefined;
@@ -135,11 +141,20 @@ export class Session {
 
   async #subscribe(message: Extract<ToSession, { k: "subscribe" }>): Promise<unknown> {
     this.#mustBeOpen();
-    if (!this.#connection.everOpen) await this.#connection.ensure();
-    this.#mustBeOpen();
-    this.#wanted.set(message.sub, message);
-    this.#startPump(message);
-    return this.#transport.capabilities;
+    this.#asked.add(message.sub);
+    try {
+      if (!this.#connection.everOpen) await this.#connection.ensure();
+      await this.#leaving.gone(message.topic, message.group);
+      this.#mustBeOpen();
+      // Unless it was left before it began.
+      if (this.#asked.has(message.sub)) {
+        this.#wanted.set(message.sub, message);
+        this.#startPump(message);
+      }
+      return this.#transport.capabilities;
+    } finally {
+      this.#asked.delete(message.sub);
+    }
   }
 
   #startPump(message: Extract<ToSession, { k: "subscribe" }>): void {
@@ -149,25 +164,33 @@ export class Session {
     const pump = new Pump(this.#context, sub, topic, group, prefetch, ids);
     this.#pumps.set(sub, pump);
     this.#stall.watch(true);
-    pump.start();
+    pump.pull();
+    this.#probeAgain();
   }
 
   async #unsubscribe(sub: number): Promise<{ released: number }> {
+    this.#asked.delete(sub);
     this.#wanted.delete(sub);
     this.#ids.delete(sub);
+    this.#probeAgain();
     const pump = this.#pumps.get(sub);
-    pump?.stop();
-    await pump?.quiet(this.#options.callTimeoutMs);
-    const released = pump === undefined ? 0 : await this.#leave(pump, "the subscription ended");
+    const quietMs = this.#options.callTimeoutMs;
+    const released = pump === undefined ? 0 : await this.#leave(pump, "the subscription ended", quietMs);
     this.#stall.watch(this.#wanted.size > 0);
     return { released };
   }
 
-  /** Stops a pump and gives back what it holds. */
-  async #leave(pump: Pump, why: string): Promise<number> {
-    pump.stop();
-    await pump.quiet(Math.min(1_000, this.#options.callTimeoutMs));
-    this.#pumps.delete(pump.sub);
+  /** Stops a pump and gives back what it holds, once it is quiet or after `quietMs`. */
+  #leave(pump: Pump, why: string, quietMs: number): Promise<number> {
+    const probes = pump.stop();
+    const left = this.#leaving.run(pump, () => this.#giveBack(pump, why, quietMs));
+    for (const call of probes) this.#probe(call, pump.sub);
+    return left;
+  }
+
+  async #giveBack(pump: Pump, why: string, quietMs: number): Promise<number> {
+    await pump.quiet(quietMs);
+    if (this.#pumps.get(pump.sub) === pump) this.#pumps.delete(pump.sub);
     const natives = pump.surrender(why);
     const { topic, group } = pump;
     try {
@@ -198,21 +221,33 @@ export class Session {
 
   #probe(call: number, sub: number): void {
     const pump = this.#pumps.get(sub);
-    if (pump === undefined) this.#post({ k: "answer", call, value: "empty" });
-    else pump.probe(call);
+    if (pump !== undefined && !this.#leaving.has(pump)) pump.probe(call);
+    else if (this.#wanted.has(sub)) this.#probes.push({ sub, call });
+    else this.#post({ k: "answer", call, value: "empty" });
+  }
+
+  /** Looks anew at probes that waited for a pump. */
+  #probeAgain(): void {
+    for (const { sub, call } of this.#probes.splice(0)) this.#probe(call, sub);
   }
 
   async #stalled(): Promise<void> {
-    for (const pump of [...this.#pumps.values()]) {
+    const left = [...this.#pumps.values()].map((pump) => {
       this.#post({ k: "topic", sub: pump.sub, state: "stalled" });
-      await this.#leave(pump, "the host did not beat");
-    }
+      return this.#leave(pump, "the host did not beat", this.#shortMs);
+    });
+    await Promise.all(left);
     if (!this.#stall.stalled) this.#resumed();
+  }
+
+  /** Long enough for what is on its way, where nobody can wait. */
+  get #shortMs(): number {
+    return Math.min(1_000, this.#options.callTimeoutMs);
   }
 
   #resumed(): void {
     for (const message of this.#wanted.values()) {
-      if (this.#pumps.has(message.sub) || this.#closing !== undefined) continue;
+      if (this.#pumps.has(message.sub) || this.#leaving.hasOf(message.topic, message.group)) continue;
       this.#post({ k: "topic", sub: message.sub, state: "active" });
       this.#startPump(message);
     }
@@ -222,11 +257,12 @@ export class Session {
     let report = { released: 0, unconfirmed: 0 };
     this.#closing ??= (async () => {
       this.#stall.watch(false);
+      this.#wanted.clear();
       const pumps = [...this.#pumps.values()];
-      for (const pump of pumps) pump.stop();
-      await Promise.all(pumps.map((pump) => pump.quiet(drainMs)));
+      const quietMs = Math.max(drainMs, this.#shortMs);
+      const released = await Promise.all(pumps.map((pump) => this.#leave(pump, "the broker was closed", quietMs)));
+      await this.#leaving.allGone();
       const unconfirmed = pumps.reduce((sum, pump) => sum + pump.unconfirmed, 0);
-      const released = await Promise.all(pumps.map((pump) => this.#leave(pump, "the broker was closed")));
       report = { released: released.reduce((sum, count) => sum + count, 0), unconfirmed };
       this.#connection.close();
       await this.#deadline(this.#transport.close(), "closing").catch(() => this.#transport.reset("closing"));

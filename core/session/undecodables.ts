@@ -1,7 +1,6 @@
 import { Backoff, type Timer } from "../clock.ts";
 import { sha256Hex } from "../digest.ts";
 import type { EdaError } from "../errors.ts";
-import type { Native } from "../transport.ts";
 import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 
 interface Waiting {
@@ -71,9 +70,15 @@ export class Undecodables {
     return undefined;
   }
 
-  /** What waits, to give back. */
-  natives(): Native[] {
-    return [...this.#waiting.values()].map((waiting) => waiting.entry.native);
+  /** What waits. */
+  *entries(): Iterable<Entry> {
+    for (const { entry } of this.#waiting.values()) yield entry;
+  }
+
+  /** Whether it waits. */
+  has(entry: Entry): boolean {
+    for (const waiting of this.#waiting.values()) if (waiting.entry === entry) return true;
+    return false;
   }
 
   /** Forgets those that `gone` says. */
