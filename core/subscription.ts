@@ -62,6 +62,7 @@ export class Subscription implements DeliveryOwner {
   readonly #streams = new Set<Reader>();
   readonly #acks = new RangeBuilder();
   readonly #drops = new RangeBuilder();
+  #goodUntil = Infinity;
   #flushing = false;
   #linger: Timer | undefined;
 
@@ -114,6 +115,12 @@ export class Subscription implements DeliveryOwner {
     this.#offer();
   }
 
+  /** What was delivered may be handed out until then. */
+  lease(until: number): void {
+    this.#goodUntil = until;
+    this.#offer();
+  }
+
   #offer(): void {
     for (const stream of this.#streams) {
       while (stream.waiting) {
@@ -127,7 +134,9 @@ export class Subscription implements DeliveryOwner {
 
   /** The next delivery for a reader, or undefined. */
   take(): HeldDelivery | Admission | undefined {
-    const item = this.#ready.take();
+    // Past it we were frozen, or our worker was: whether all is still ours is about to be told.
+    const ours = this.#goodUntil === Infinity || this.#host.clock.monotonic() < this.#goodUntil;
+    const item = ours ? this.#ready.take() : undefined;
     if (item === undefined) {
       this.flush();
       return undefined;
@@ -249,6 +258,7 @@ export class Subscription implements DeliveryOwner {
     const reason = new BrokerUnavailableError(`the delivery was lost: ${why}`);
     for (const delivery of this.#handed.values()) delivery.lose(reason);
     this.#handed.clear();
+    this.#goodUntil = Infinity;
   }
 
   /** Asks the session for a read that starts now; resolves to "more" or "empty". */

@@ -71,7 +71,8 @@ export class Subscriptions implements SubscriptionHost {
     const { topic, group, prefetch } = subscription;
     await this.#client.start();
     const sub = subscription.sub;
-    const answer = await this.call((call) => ({ k: "subscribe", call, sub, topic, group, prefetch }));
+    const at = this.clock.monotonic();
+    const answer = await this.call((call) => ({ k: "subscribe", call, sub, topic, group, prefetch, at }));
     if (subscription.state === "starting") subscription.state = "active";
     this.#options.connected(answer as Capabilities);
   }
@@ -83,6 +84,8 @@ export class Subscriptions implements SubscriptionHost {
     switch (message.k) {
       case "deliver":
         return subscription.deliver(message);
+      case "lease":
+        return subscription.lease(message.until);
       case "lost":
         return subscription.lost(message.ids, message.why);
       case "settle-failed":

@@ -87,6 +87,7 @@ export class WorkerLife {
       case "started":
         this.#limit?.cancel();
         this.#state = "up";
+        this.#sayBeat();
         this.#armBeat();
         return this.#started();
       case "failed":
@@ -108,10 +109,14 @@ export class WorkerLife {
   #armBeat(): void {
     this.#beat = this.#clock.timer(this.#options.session.beatMs, () => {
       if (++this.#silent >= MISSES) return this.#die(new Error(`it gave no sign for ${MISSES} beats`));
-      this.post({ k: "beat" });
+      this.#sayBeat();
       // Posting to one that died may be how that shows.
       if (this.#state === "up") this.#armBeat();
     });
+  }
+
+  #sayBeat(): void {
+    this.post({ k: "beat", at: this.#clock.monotonic() });
   }
 
   /** Sends. Never throws; nothing reaches a dead worker. */

@@ -28,6 +28,8 @@ export type ToSession =
     readonly topic: string;
     readonly group: string;
     readonly prefetch: number;
+    /** The host's monotonic clock as it says so; absent: it wants no `lease`. */
+    readonly at?: number;
   }
   /** Gives back what is not handed out and leaves; what was handed out is lost. */
   | { readonly k: "unsubscribe"; readonly call: number; readonly sub: number }
@@ -43,7 +45,8 @@ export type ToSession =
   }
   /** The undecodable message `id` was recorded (then it is dropped), or could not be (then it is offered again). */
   | { readonly k: "recorded"; readonly sub: number; readonly id: number; readonly ok: boolean }
-  | { readonly k: "beat" }
+  /** `at` as in `subscribe`. */
+  | { readonly k: "beat"; readonly at?: number }
   | { readonly k: "close"; readonly call: number; readonly drainMs: number };
 
 /** Session to host. */
@@ -63,6 +66,11 @@ export type ToHost =
     /** Delivery counts, only when any is above 0. */
     readonly attempts?: readonly number[];
   }
+  /**
+   * Until then, on the host's own monotonic clock, what it was delivered may be handed out; `Infinity` = until told otherwise.
+   * Told anew before it is over, unless a partition is lost by then.
+   */
+  | { readonly k: "lease"; readonly sub: number; readonly until: number }
   | { readonly k: "lost"; readonly sub: number; readonly ids: Ranges; readonly why: string }
   /** Settles that will not take effect: the broker refused them or our hold ended first. */
   | { readonly k: "settle-failed"; readonly sub: number; readonly ids: Ranges; readonly why: string }

@@ -4,6 +4,7 @@ import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 import { mayPass } from "./connection.ts";
 import { takeIn, toDeliver, unexpired } from "./intake.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
+import { PartitionLeases } from "./partition_leases.ts";
 import { forEachId, type Ranges, rangesOf } from "./messages.ts";
 import { Settler } from "./settler.ts";
 import { Undecodables } from "./undecodables.ts";
@@ -23,7 +24,7 @@ export class Pump implements PumpSide {
   readonly #context: PumpContext;
   readonly #prefetch: number;
   readonly #entries = new Map<number, Entry>();
-  readonly #partitions = new Map<number, number>();
+  readonly #partitions: PartitionLeases;
   readonly #leases: LeaseKeeper;
   readonly #settler: Settler;
   readonly #undecodables: Undecodables;
@@ -48,6 +49,7 @@ export class Pump implements PumpSide {
     this.group = group;
     this.#context = context;
     this.#prefetch = prefetch;
+    this.#partitions = new PartitionLeases(context, sub);
     this.#leases = new LeaseKeeper(context, this);
     this.#settler = new Settler(context, this);
     this.#undecodables = new Undecodables(context, this, ids);
@@ -79,7 +81,7 @@ export class Pump implements PumpSide {
   /** Reads what there is room for; the first call starts it. */
   pull(): void {
     if (this.#stopped || this.#retry !== undefined) return;
-    const quarter = Math.max(1, Math.ceil(this.#prefetch / 4 / Math.max(1, this.#partitions.size)));
+    const quarter = Math.max(1, Math.ceil(this.#prefetch / 4 / Math.max(1, this.#partitions.count)));
     for (;;) {
       const free = this.#prefetch - this.unsettled - this.#reserved;
       const probing = this.#probes.length > 0;
@@ -190,12 +192,15 @@ export class Pump implements PumpSide {
       if (ranges === undefined) continue;
       const good: Entry[] = [];
       const late: number[] = [];
+      const over: Entry[] = [];
       forEachId(ranges, (id) => {
         const entry = this.#entries.get(id);
         this.#entries.delete(id);
-        if (entry === undefined || this.expired(entry)) late.push(id);
-        else good.push(entry);
+        if (entry !== undefined && !this.expired(entry)) return void good.push(entry);
+        late.push(id);
+        if (entry !== undefined) over.push(entry);
       });
+      this.#settler.giveBack(over);
       if (late.length > 0) this.settleFailed(late, "it was no longer ours", call);
       if (good.length > 0) void this.#settler.settle(kind, good, call);
     }
@@ -230,13 +235,15 @@ export class Pump implements PumpSide {
   /** Whether our hold on a message ran out. */
   expired(entry: Entry): boolean {
     const now = this.#context.clock.monotonic();
-    return now > entry.leaseUntil || now > (this.#partitions.get(entry.partition) ?? Infinity);
+    return now > entry.leaseUntil || this.#partitions.expired(entry.partition, now);
   }
 
-  /** The same by id, for a host on the same thread; an id we no longer hold has expired. */
+  /** The same by id, for a host on the same thread, which then forgets it; an id we no longer hold has expired. */
   expiredId(id: number): boolean {
     const entry = this.#entries.get(id);
-    return entry === undefined || this.expired(entry);
+    if (entry !== undefined && !this.expired(entry)) return false;
+    if (this.#entries.delete(id)) this.#settler.giveBack([entry!]);
+    return true;
   }
 
   /** The transport owns a partition until then. */
@@ -246,9 +253,10 @@ export class Pump implements PumpSide {
 
   /** A partition was taken from us. */
   revoked(partition: number, why: string): void {
-    this.#partitions.delete(partition);
     this.#settler.revoked(partition, why);
     this.lose([...this.held()].filter((entry) => entry.partition === partition), why);
+    // After its messages are lost: until then the host hands nothing out.
+    this.#partitions.delete(partition);
     this.pull();
   }
 

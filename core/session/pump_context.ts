@@ -32,6 +32,8 @@ export interface PumpContext {
   readonly callTimeoutMs: number;
   readonly waitMs: number;
   readonly keepCorruptBodies: boolean;
+  /** A moment of our clock on the host's clock, or a little before it; `undefined` = the host did not tell its own. */
+  hostTime(at: number): number | undefined;
   post(message: ToHost): void;
 }
 

@@ -47,6 +47,8 @@ export class Session {
   #probes: { readonly sub: number; readonly call: number }[] = [];
   readonly #ids = new Map<number, PumpIds>();
   readonly #stall: StallWatch;
+  /** How far our clock is ahead of the host's, at most. */
+  #ahead = Infinity;
   #closing: Promise<void> | undefined;
 
   constructor(transport: Transport, clock: Clock, options: SessionOptions, post: (message: ToHost) => void) {
@@ -66,6 +68,7 @@ export class Session {
       callTimeoutMs: options.callTimeoutMs,
       waitMs: WAIT_MS,
       keepCorruptBodies: options.keepCorruptBodies,
+      hostTime: (at) => this.#ahead === Infinity ? undefined : at - this.#ahead,
       post,
     };
     this.#stall = new StallWatch(clock, options.beatMs, options.maxStallMs, {
@@ -94,6 +97,7 @@ export class Session {
     this.#stall.alive();
     switch (message.k) {
       case "beat":
+        this.#hostIsAt(message.at);
         return this.#post({ k: "beat" });
       case "settle":
         return this.#settle(message);
@@ -106,12 +110,21 @@ export class Session {
       case "connect":
         return this.#answer(message.call, this.#connect());
       case "subscribe":
+        this.#hostIsAt(message.at);
         return this.#answer(message.call, this.#subscribe(message));
       case "unsubscribe":
         return this.#answer(message.call, this.#unsubscribe(message.sub));
       case "close":
         return this.#answer(message.call, this.#close(message.drainMs));
     }
+  }
+
+  /**
+   * What the host sent at that moment of its clock arrived. The two clocks run alike and began at different times; a message
+   * that took long tells less about the difference than one that was fast, and never too little.
+   */
+  #hostIsAt(at: number | undefined): void {
+    if (at !== undefined) this.#ahead = Math.min(this.#ahead, this.#clock.monotonic() - at);
   }
 
   #answer(call: number, work: Promise<unknown>): void {

@@ -72,6 +72,18 @@ export class Settler {
     this.#pump.settleFailed(batch.entries.map((entry) => entry.id), why, batch.call);
   }
 
+  /**
+   * Our hold on these ran out by our own reckoning. Where the broker still takes them for ours, because an answer of it is only
+   * about to be read, they would come to nobody: so they go back.
+   */
+  giveBack(entries: readonly Entry[]): void {
+    if (entries.length === 0) return;
+    const { connection, transport, callTimeoutMs } = this.#context;
+    const natives = entries.map((entry) => entry.native);
+    const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
+    connection.call("release", callTimeoutMs, release).catch(() => {});
+  }
+
   /** Tries the failed ones again, where our hold still stands. */
   retry(): void {
     const failed = this.#failed;
