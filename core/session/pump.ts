@@ -88,9 +88,7 @@ export class Pump implements PumpSide {
       if (this.#reads === 0) {
         if (free < 1 && probing) return this.#answerProbes({ value: "empty" });
         if (free < quarter && !(probing && free > 0)) return;
-      } else if (this.#reads > 1 || !this.#backlog || free < quarter) {
-        return;
-      }
+      } else if (this.#reads > 1 || !this.#backlog || free < quarter) return;
       const max = this.#backlog ? Math.min(free, Math.max(quarter, this.#prefetch >> 1)) : free;
       void this.#read(max, this.#reads === 0 && !probing ? this.#context.waitMs : 0);
     }
@@ -138,8 +136,7 @@ export class Pump implements PumpSide {
 
   /** What a read brings after its deadline: nobody else gets it, unless it has a lease that is over. */
   #acceptLate(raws: readonly Raw[], sentAt: number): void {
-    const ours = unexpired(raws, this.#context.clock.monotonic() - sentAt);
-    if (ours.length > 0 && !this.#surrendered) this.#accept(ours, sentAt);
+    if (!this.#surrendered) this.#accept(unexpired(raws, this.#context.clock.monotonic() - sentAt), sentAt);
   }
 
   #failed(error: unknown): void {
@@ -270,10 +267,8 @@ export class Pump implements PumpSide {
   lose(entries: readonly Entry[], why: string): void {
     if (entries.length === 0) return;
     const handed = entries.filter((entry) => this.#entries.delete(entry.id)).map((entry) => entry.id);
-    if (handed.length < entries.length) {
-      const gone = new Set(entries);
-      this.#undecodables.forget((entry) => gone.has(entry));
-    }
+    const gone = new Set(entries);
+    this.#undecodables.forget((entry) => gone.has(entry));
     if (handed.length > 0) this.#context.post({ k: "lost", sub: this.sub, ids: rangesOf(handed), why });
     this.pull();
   }

@@ -2,6 +2,7 @@ import { type Clock, withDeadline } from "../clock.ts";
 import { BrokerUnavailableError, ClosedError, type EdaError, InvalidOptionError, isEdaError } from "../errors.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { Connection } from "./connection.ts";
+import { HostClock } from "./host_clock.ts";
 import { Leaving } from "./leaving.ts";
 import type { ToHost, ToSession } from "./messages.ts";
 import { Pump } from "./pump.ts";
@@ -47,13 +48,13 @@ export class Session {
   #probes: { readonly sub: number; readonly call: number }[] = [];
   readonly #ids = new Map<number, PumpIds>();
   readonly #stall: StallWatch;
-  /** How far our clock is ahead of the host's, at most. */
-  #ahead = Infinity;
+  readonly #hostClock: HostClock;
   #closing: Promise<void> | undefined;
 
   constructor(transport: Transport, clock: Clock, options: SessionOptions, post: (message: ToHost) => void) {
     this.#transport = transport;
     this.#clock = clock;
+    this.#hostClock = new HostClock(clock);
     this.#options = options;
     this.#post = post;
     this.#connection = new Connection(transport, this.#events(), clock, options.connectTimeoutMs, (ok, error) => {
@@ -68,7 +69,7 @@ export class Session {
       callTimeoutMs: options.callTimeoutMs,
       waitMs: WAIT_MS,
       keepCorruptBodies: options.keepCorruptBodies,
-      hostTime: (at) => this.#ahead === Infinity ? undefined : at - this.#ahead,
+      hostTime: (at) => this.#hostClock.of(at),
       post,
     };
     this.#stall = new StallWatch(clock, options.beatMs, options.maxStallMs, {
@@ -97,7 +98,7 @@ export class Session {
     this.#stall.alive();
     switch (message.k) {
       case "beat":
-        this.#hostIsAt(message.at);
+        this.#hostClock.isAt(message.at);
         return this.#post({ k: "beat" });
       case "settle":
         return this.#settle(message);
@@ -110,21 +111,13 @@ export class Session {
       case "connect":
         return this.#answer(message.call, this.#connect());
       case "subscribe":
-        this.#hostIsAt(message.at);
+        this.#hostClock.isAt(message.at);
         return this.#answer(message.call, this.#subscribe(message));
       case "unsubscribe":
         return this.#answer(message.call, this.#unsubscribe(message.sub));
       case "close":
         return this.#answer(message.call, this.#close(message.drainMs));
     }
-  }
-
-  /**
-   * What the host sent at that moment of its clock arrived. The two clocks run alike and began at different times; a message
-   * that took long tells less about the difference than one that was fast, and never too little.
-   */
-  #hostIsAt(at: number | undefined): void {
-    if (at !== undefined) this.#ahead = Math.min(this.#ahead, this.#clock.monotonic() - at);
   }
 
   #answer(call: number, work: Promise<unknown>): void {

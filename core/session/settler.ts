@@ -73,13 +73,14 @@ export class Settler {
   }
 
   /**
-   * Our hold on these ran out by our own reckoning. Where the broker still takes them for ours, because an answer of it is only
-   * about to be read, they would come to nobody: so they go back.
+   * Our hold on these ran out by our own reckoning. Where the broker still takes their partition for ours, because an answer of
+   * it is only about to be read, they would come to nobody: so they go back. One with a lease of its own comes again by
+   * itself, and may be another's by now.
    */
   giveBack(entries: readonly Entry[]): void {
-    if (entries.length === 0) return;
+    const natives = entries.filter((entry) => entry.leaseMs === 0).map((entry) => entry.native);
+    if (natives.length === 0) return;
     const { connection, transport, callTimeoutMs } = this.#context;
-    const natives = entries.map((entry) => entry.native);
     const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
     connection.call("release", callTimeoutMs, release).catch(() => {});
   }

@@ -250,3 +250,21 @@ test("a window full of messages whose leases were lost is filled again", async (
   assert.deepEqual(session.heard("lost").map(({ ids }) => ids), [[0, 1]]);
   assert.deepEqual(session.heard("deliver").map(({ base }) => base), [0, 2]);
 });
+
+test("nothing is sent for a message whose own lease ran out", async () => {
+  const clock = new VirtualClock();
+  const session = new FakeSession(clock);
+  const { transport } = session;
+  session.subscribe(1, "t");
+  await clock.flush();
+  transport.feed(raw("a", {}, { leaseMs: 600 }));
+  await clock.flush();
+  const before = transport.log.length;
+  // As after a freeze: time is over, and no timer has run.
+  const { monotonic } = clock;
+  clock.monotonic = () => monotonic.call(clock) + 1_000;
+  session.tell({ k: "settle", sub: 1, acks: [0, 0] });
+  await clock.flush();
+  assert.deepEqual(transport.log.slice(before), []);
+  assert.equal(session.heard("settle-failed").length, 1);
+});
