@@ -11,8 +11,8 @@ import { fromWireError, toWireError, type WireError } from "./wire_error.ts";
 /** Version of this protocol; host and worker of different copies of the package refuse each other. */
 export const PROTOCOL_VERSION = 1;
 
-/** Host to worker. */
-export type HostFrame =
+/** What the host says to the worker itself. */
+type HostControl =
   | {
     readonly k: "init";
     readonly version: number;
@@ -22,16 +22,25 @@ export type HostFrame =
     /** Address of the user's `clientModule`. */
     readonly clientModule?: string;
   }
-  | { readonly k: "exit" }
-  | ToSession;
+  | { readonly k: "exit" };
 
-/** Worker to host. */
-export type WorkerFrame =
+/** What the worker says of itself. */
+type WorkerControl =
   | { readonly k: "ready"; readonly version: number }
   | { readonly k: "started" }
-  | { readonly k: "failed"; readonly error: WireError }
-  | { readonly k: "bye" }
-  | ToHost;
+  | { readonly k: "not-started"; readonly error: WireError }
+  | { readonly k: "bye" };
+
+/** Fails to compile where a word of the session has a second meaning here. */
+type Apart<Control extends { k: string }, Said extends { k: string }> = Control["k"] & Said["k"] extends never
+  ? Control | Said
+  : never;
+
+/** Host to worker. */
+export type HostFrame = Apart<HostControl, ToSession>;
+
+/** Worker to host. */
+export type WorkerFrame = Apart<WorkerControl, ToHost>;
 
 /** Puts the errors of a session's message into their wire form. */
 export function pack(message: ToHost): ToHost {

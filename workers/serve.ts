@@ -29,7 +29,7 @@ export function serve(load: () => Promise<TransportModule>): void {
       start(frame, load).then((transport) => {
         session = new Session(transport, systemClock, frame.session, (message) => send(scope, message));
         scope.post({ k: "started" });
-      }, (error) => scope.post({ k: "failed", error: toWireError(error) }));
+      }, (error) => scope.post({ k: "not-started", error: toWireError(error) }));
     } else if (frame.k === "exit") {
       // The host ends the thread when it hears this; ending it here as well would lose the message on some runtimes.
       scope.post({ k: "bye" });

@@ -90,7 +90,7 @@ export class WorkerLife {
         this.#sayBeat();
         this.#armBeat();
         return this.#started();
-      case "failed":
+      case "not-started":
         return this.#die(fromWireError(frame.error));
       case "bye":
         return this.#bye(true);

@@ -61,7 +61,8 @@ export function clientFactory(Client: ClientClass, options: ResolvedOptions): Cl
     ...options.client,
     lazyConnect: true,
     connectTimeout: options.connectTimeoutMs,
-    disconnectTimeout: 100,
+    // Sockets are destroyed by us; this timer of the client's own would outlive them.
+    disconnectTimeout: 1,
     retryStrategy: null,
     reconnectOnError: null,
     maxRetriesPerRequest: null,

@@ -1,4 +1,5 @@
 import type { Timer } from "../clock.ts";
+import { isEdaError } from "../errors.ts";
 import type { Native, Raw } from "../transport.ts";
 import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 import { mayPass } from "./connection.ts";
@@ -124,6 +125,7 @@ export class Pump implements PumpSide {
     // What a read brings after everything was given back is not ours to hand out.
     if (this.#surrendered) return;
     if (failure !== undefined) return this.#failed(failure);
+    this.#ids.read = true;
     if (this.#failing) {
       this.#failing = false;
       this.#context.post({ k: "topic", sub: this.sub, state: this.#state });
@@ -143,7 +145,9 @@ export class Pump implements PumpSide {
     this.#backlog = false;
     this.#answerProbes({ error });
     if (this.#stopped) return;
-    if (!mayPass(error)) return this.#context.post({ k: "failed", sub: this.sub, error });
+    // What the broker refuses from the start, a right or a version, is no outage: the reader has to know.
+    const refused = !this.#ids.read && isEdaError(error) && !error.retriable;
+    if (refused || !mayPass(error)) return this.#context.post({ k: "failed", sub: this.sub, error });
     if (!this.#failing) {
       this.#failing = true;
       this.#context.post({ k: "topic", sub: this.sub, state: "failing" });

@@ -15,12 +15,13 @@ export interface Entry {
 }
 
 /**
- * The next numbers of a subscription. They count on from one pump to its successor: a settle that was on its way when the
- * first gave everything back must find nothing at the second.
+ * What of a subscription outlives its pumps: the next numbers, since a settle that was on its way when one pump gave
+ * everything back must find nothing at its successor; and whether a read ever succeeded.
  */
 export interface PumpIds {
   delivery: number;
   undecodable: number;
+  read: boolean;
 }
 
 /** What a pump needs of its session. */

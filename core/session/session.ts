@@ -165,7 +165,7 @@ export class Session {
 
   #startPump(message: Extract<ToSession, { k: "subscribe" }>): void {
     const { sub, topic, group, prefetch } = message;
-    const ids = this.#ids.get(sub) ?? { delivery: 0, undecodable: 0 };
+    const ids = this.#ids.get(sub) ?? { delivery: 0, undecodable: 0, read: false };
     this.#ids.set(sub, ids);
     const pump = new Pump(this.#context, sub, topic, group, prefetch, ids);
     this.#pumps.set(sub, pump);
