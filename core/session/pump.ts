@@ -202,17 +202,10 @@ export class Pump implements PumpSide {
         if (entry !== undefined) over.push(entry);
       });
       this.#settler.giveBack(over);
-      if (late.length > 0) this.settleFailed(late, "it was no longer ours", call);
+      if (late.length > 0) this.#settler.failed(late, "it was no longer ours", call);
       if (good.length > 0) void this.#settler.settle(kind, good, call);
     }
     this.pull();
-  }
-
-  /** Tells the host of settles that did not take effect. */
-  settleFailed(ids: readonly number[], why: string, call?: number): void {
-    if (call !== undefined) this.#context.post({ k: "answer", call, value: "stale" });
-    const ranges = rangesOf(ids.filter((id) => id >= 0));
-    if (ranges.length > 0) this.#context.post({ k: "settle-failed", sub: this.sub, ids: ranges, why });
   }
 
   /** The host recorded an undecodable message, or could not. */

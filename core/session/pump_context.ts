@@ -53,6 +53,4 @@ export interface PumpSide {
   expired(entry: Entry): boolean;
   /** These entries are no longer ours. */
   lose(entries: readonly Entry[], why: string): void;
-  /** Tells the host of settles that did not take effect. */
-  settleFailed(ids: readonly number[], why: string, call?: number): void;
 }

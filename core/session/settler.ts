@@ -1,5 +1,6 @@
 import { isEdaError } from "../errors.ts";
 import type { NativeOutcome } from "../transport.ts";
+import { rangesOf } from "./messages.ts";
 import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 
 interface Batch {
@@ -69,7 +70,7 @@ export class Settler {
   }
 
   #report(batch: Batch, why: string): void {
-    this.#pump.settleFailed(batch.entries.map((entry) => entry.id), why, batch.call);
+    this.failed(batch.entries.map((entry) => entry.id), why, batch.call);
   }
 
   /**
@@ -83,6 +84,13 @@ export class Settler {
     const { connection, transport, callTimeoutMs } = this.#context;
     const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
     connection.call("release", callTimeoutMs, release).catch(() => {});
+  }
+
+  /** Tells the host of settles that did not take effect. */
+  failed(ids: readonly number[], why: string, call?: number): void {
+    if (call !== undefined) this.#context.post({ k: "answer", call, value: "stale" });
+    const ranges = rangesOf(ids.filter((id) => id >= 0));
+    if (ranges.length > 0) this.#context.post({ k: "settle-failed", sub: this.#pump.sub, ids: ranges, why });
   }
 
   /** Tries the failed ones again, where our hold still stands. */
