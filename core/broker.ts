@@ -18,6 +18,7 @@ import { HeldDelivery } from "./delivery.ts";
 import { sha256Hex } from "./digest.ts";
 import type { Envelope } from "./envelope.ts";
 import { BrokerUnavailableError, type EdaError, InvalidOptionError, OutcomeUnknownError } from "./errors.ts";
+import { guard } from "./guard.ts";
 import { Health } from "./health.ts";
 import type { LinkFactory } from "./link.ts";
 import { type Logger, resolveLogger } from "./logger.ts";
@@ -104,7 +105,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
       settleFailed: (topic, group, count, why) => {
         this.#health.count("settle-errors", count);
         this.#logger.warn("settles did not take effect; their messages come again", { topic, group, count, why });
-        this.#tell("onSettleError", () => onSettleError?.({ topic, group, count, why }));
+        guard(this.#logger, "onSettleError", () => onSettleError?.({ topic, group, count, why }));
       },
       dropped: (topic, reason) => this.#logger.info("delivery dropped", { topic, reason }),
       connected: (capabilities) => this.#connected(capabilities),
@@ -233,7 +234,7 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
       sha256: sha256Hex(body),
       error,
       attempt,
-      body,
+      ...(this.#keepCorruptBodies ? { body } : {}),
     });
   }
 
@@ -244,14 +245,6 @@ export class AsyncBroker<T extends Topics = AnyTopics> implements BrokerAdapter<
     this.#subscriptions.down("the worker died");
     this.#health.count("worker-restarts");
     this.#health.down(error);
-  }
-
-  #tell(name: string, run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      this.#logger.error(`${name} threw`, { error: error instanceof Error ? error.name : typeof error });
-    }
   }
 
   close(options: CloseOptions = {}): Promise<DrainReport> {

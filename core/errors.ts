@@ -295,6 +295,11 @@ export class SnapshotIncompatibleError extends EdaError {
 
 /** Whether a value is one of our errors, also when it crossed a thread or came from a second copy of this package. */
 export function isEdaError(value: unknown): value is EdaError {
-  return value instanceof Error && typeof (value as Partial<EdaError>).code === "string" &&
-    typeof (value as Partial<EdaError>).retriable === "boolean";
+  try {
+    return value instanceof Error && typeof (value as Partial<EdaError>).code === "string" &&
+      typeof (value as Partial<EdaError>).retriable === "boolean";
+  } catch {
+    // What was thrown at us may throw when it is looked at.
+    return false;
+  }
 }

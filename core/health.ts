@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { HealthReport, TopicHealth } from "./contract.ts";
 import type { EdaError } from "./errors.ts";
+import { guard } from "./guard.ts";
 import type { Logger } from "./logger.ts";
 
 /** Called by {@link Health} on each real transition. */
@@ -47,7 +48,7 @@ export class Health {
     this.#turn("unhealthy");
     this.count("disconnects");
     this.#logger.warn("broker unavailable", { code: error.code, error: error.name });
-    this.#guard("onDisconnect", () => this.#callbacks.onDisconnect?.(error));
+    guard(this.#logger, "onDisconnect", () => this.#callbacks.onDisconnect?.(error));
   }
 
   /** A broker call succeeded. */
@@ -59,7 +60,7 @@ export class Health {
     if (was !== "unhealthy") return;
     this.count("reconnects");
     this.#logger.info("broker available again");
-    this.#guard("onReconnect", () => this.#callbacks.onReconnect?.());
+    guard(this.#logger, "onReconnect", () => this.#callbacks.onReconnect?.());
   }
 
   /** For good. */
@@ -70,14 +71,6 @@ export class Health {
   #turn(status: HealthReport["status"]): void {
     this.#status = status;
     this.#since = this.#clock.now();
-  }
-
-  #guard(name: string, run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      this.#logger.error(`${name} threw`, { error: error instanceof Error ? error.name : typeof error });
-    }
   }
 
   /** Adds to a named counter. */

@@ -1,5 +1,6 @@
 import type { UndecodableRecord, UndecodableSink } from "./contract.ts";
 import type { EdaError } from "./errors.ts";
+import { errorName, guard } from "./guard.ts";
 import type { Health } from "./health.ts";
 import type { Logger } from "./logger.ts";
 
@@ -37,7 +38,7 @@ export class UndecodableRecorder {
       this.#health.count("undecodable-unrecorded");
       this.#logger.error("an undecodable message could not be recorded; it is held and tried again", {
         topic,
-        error: cause instanceof Error ? cause.name : typeof cause,
+        error: errorName(cause),
       });
       return false;
     }
@@ -50,11 +51,7 @@ export class UndecodableRecorder {
       code: error.code,
       ...error.details,
     });
-    try {
-      this.#options.onUndecodable?.({ topic, error });
-    } catch (cause) {
-      this.#logger.error("onUndecodable threw", { error: cause instanceof Error ? cause.name : typeof cause });
-    }
+    guard(this.#logger, "onUndecodable", () => this.#options.onUndecodable?.({ topic, error }));
     return true;
   }
 }

@@ -6,6 +6,7 @@
 import type { Envelope } from "../envelope.ts";
 import { BrokerUnavailableError, HandlerTimeoutError, StoreFencedError } from "../errors.ts";
 import { fingerprint } from "../digest.ts";
+import { isThenable } from "../guard.ts";
 import type { DeadLetterReason, Fence, Unit, UnitKey } from "../store/contract.ts";
 import { makeDeadLetter } from "./dead_letter.ts";
 import type { Limited } from "./deadlines.ts";
@@ -13,7 +14,7 @@ import type { Job } from "./job.ts";
 import type { Invoke } from "./middleware.ts";
 import type { Outcome } from "./outcomes.ts";
 import type { RouteResult } from "./route.ts";
-import { isThenable, readAnew, type Services } from "./services.ts";
+import { readAnew, type Services } from "./services.ts";
 import { type AttemptView, UnitContext } from "./unit_context.ts";
 
 /** What an event type resolves to. */

@@ -6,6 +6,7 @@
 import type { Delivery, SettleOutcome } from "../contract.ts";
 import type { Envelope } from "../envelope.ts";
 import { isEdaError } from "../errors.ts";
+import { errorName, guard } from "../guard.ts";
 import { Attempt, type Target } from "./attempt.ts";
 import { bury, deliveredTooOften, isFinal, judge } from "./failures.ts";
 import type { Job, Verdict } from "./job.ts";
@@ -216,10 +217,9 @@ export class Engine {
       this.#settleEnded();
     }, (error) => {
       this.#options.tally.staleSettles++;
-      const name = error instanceof Error ? error.name : typeof error;
       this.#services.log.warn("a delivery could not be settled; it comes again", {
         topic: delivery.topic,
-        error: name,
+        error: errorName(error),
       });
       this.#settleEnded();
     });
@@ -242,11 +242,10 @@ export class Engine {
     const { onOutcome } = this.#options;
     if (onOutcome === undefined) return;
     const { envelope, topic, attempt } = job;
-    try {
-      onOutcome({ outcome, envelope, topic, attempt, ...(error === undefined ? {} : { error }) });
-    } catch (thrown) {
-      const name = thrown instanceof Error ? thrown.name : typeof thrown;
-      this.#services.log.error("onOutcome threw", { error: name });
-    }
+    guard(
+      this.#services.log,
+      "onOutcome",
+      () => onOutcome({ outcome, envelope, topic, attempt, ...(error === undefined ? {} : { error }) }),
+    );
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { pause } from "../clock.ts";
+import { errorName } from "../guard.ts";
 import type { Services } from "./services.ts";
 
 const FIRST_MS = 60_000;
@@ -20,7 +21,7 @@ export async function housekeep(services: Services, signal: AbortSignal): Promis
       await store.inbox.purge(clock.now() - services.inboxRetentionMs);
       await store.failures.purge(clock.now() - Math.max(FAILURES_MS, services.inboxRetentionMs));
     } catch (error) {
-      log.warn("expired receipts could not be removed", { error: error instanceof Error ? error.name : typeof error });
+      log.warn("expired receipts could not be removed", { error: errorName(error) });
     }
     go = await pause(clock, EVERY_MS, signal);
   }

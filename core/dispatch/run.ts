@@ -5,6 +5,7 @@
  */
 import { type Clock, pause } from "../clock.ts";
 import type { BrokerAdapter, Delivery } from "../contract.ts";
+import { errorName } from "../guard.ts";
 import type { Logger } from "../logger.ts";
 import type { Relay } from "../outbox/relay.ts";
 import type { Budget } from "./budget.ts";
@@ -84,7 +85,7 @@ export class Run {
       if (!this.#stop.signal.aborted) {
         await timers.fireDue().catch((error) => {
           this.#log.warn("timers could not be read; they fire later", {
-            error: error instanceof Error ? error.name : "",
+            error: errorName(error),
           });
         });
         await this.#untilEmpty();

@@ -48,9 +48,3 @@ export function readAnew(services: Services, topic: string, envelope: Envelope):
   const fresh = decodeEnvelope(textOf(envelope), { maxBytes: Number.MAX_SAFE_INTEGER });
   return validateIncoming(services.topics, topic, fresh);
 }
-
-/** Whether a value is a promise, or anything with a `then` that must be waited for. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (typeof value === "object" || typeof value === "function") && value !== null &&
-    typeof (value as { then?: unknown }).then === "function";
-}

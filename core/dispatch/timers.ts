@@ -6,6 +6,7 @@
 import { decodeEnvelope } from "../codec.ts";
 import { Backoff, pause } from "../clock.ts";
 import { isEdaError } from "../errors.ts";
+import { errorName } from "../guard.ts";
 import type { TimerRow } from "../store/contract.ts";
 import type { Services } from "./services.ts";
 
@@ -57,7 +58,7 @@ export class TimerService {
       } catch (error) {
         if (signal.aborted) return;
         services.log.warn("timers could not be read; they fire later", {
-          error: error instanceof Error ? error.name : "",
+          error: errorName(error),
         });
         await pause(services.clock, backoff.next(), signal);
       }

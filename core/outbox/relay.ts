@@ -7,6 +7,7 @@ import { Backoff, type Clock, pause, type Timer } from "../clock.ts";
 import { decodeEnvelope } from "../codec.ts";
 import type { BrokerAdapter, Envelope } from "../contract.ts";
 import { isEdaError, PublishBatchError } from "../errors.ts";
+import { errorName } from "../guard.ts";
 import type { Logger } from "../logger.ts";
 import type { Outbox, OutboxFailure, OutboxRow } from "../store/contract.ts";
 
@@ -240,6 +241,5 @@ function isBehind(row: OutboxRow, first: ReadonlyMap<string, number>): boolean {
 }
 
 function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  return isEdaError(error) ? `${error.name} (${error.code})` : error.name;
+  return isEdaError(error) ? `${error.name} (${error.code})` : errorName(error);
 }

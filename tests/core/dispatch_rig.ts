@@ -57,7 +57,7 @@ export class Rig {
       routes: routes as Record<string, AnyHandler>,
       onOutcome: (report) => {
         this.outcomes.push(report);
-        options.onOutcome?.(report);
+        return options.onOutcome?.(report);
       },
     }) as unknown as InboundDispatcher;
   }
