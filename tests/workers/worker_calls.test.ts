@@ -90,6 +90,25 @@ for (const isolation of ISOLATIONS) {
   });
 }
 
+for (const isolation of ISOLATIONS) {
+  for (const [topic, code] of [["cannot-read", "partition-mismatch"], ["may-not-read", "authentication-failed"]]) {
+    test(`${isolation}: a topic that can never be read (${code}) ends its reader with the reason, and nothing else`, async (context) => {
+      const broker = fixture(context, { isolation, session: { beatMs: 200 } });
+      const other = fresh("t");
+      await broker.publish(other, { type: "n", data: 1 });
+      const stream = broker.subscribe(other)[Symbol.asyncIterator]();
+      const held = (await stream.next()).value!;
+      const reading = broker.subscribe(topic!)[Symbol.asyncIterator]().next();
+      assert.deepEqual(await outcomes([reading]), [code]);
+      await broker.publish(other, { type: "n", data: 2 });
+      assert.equal(held.signal.aborted, false);
+      assert.equal(await held.ack({ confirm: true }), "settled");
+      assert.equal((await stream.next()).value!.envelope.data, 2);
+      assert.equal(broker.health().counters["worker-restarts"], undefined);
+    });
+  }
+}
+
 test("worker: calls while a dead worker is replaced are refused as not sent, or wait for the new one (WRK-03)", async (context) => {
   const broker = fixture(context, { session: { beatMs: 200 } });
   const topic = fresh("t");
