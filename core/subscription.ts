@@ -136,7 +136,9 @@ export class Subscription implements DeliveryOwner {
   take(): HeldDelivery | Admission | undefined {
     // Past it we were frozen, or our worker was: whether all is still ours is about to be told.
     const ours = this.#goodUntil === Infinity || this.#host.clock.monotonic() < this.#goodUntil;
-    const item = ours ? this.#ready.take() : undefined;
+    let item = ours ? this.#ready.take() : undefined;
+    // A message may have a lease of its own, which ran out while this thread stood still.
+    while (item !== undefined && this.#host.expired(this.sub, item.id)) item = this.#ready.take();
     if (item === undefined) {
       this.flush();
       return undefined;

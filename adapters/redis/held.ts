@@ -34,7 +34,7 @@ export class Held {
       natives.push(native);
       raws.push(
         leaseMs === undefined
-          ? { body, native, partition, deliveries }
+          ? { body, native, partition, epoch, deliveries }
           : { body, native, partition, deliveries, leaseMs },
       );
     }
@@ -51,11 +51,18 @@ export class Held {
     if (--batch.open >= 0) this.#open--;
   }
 
-  /** The ids of all that is held, in the order in which they came. */
-  ids(): string[] {
+  /**
+   * The ids of all that is held, in the order in which they came. Lets go of what was last confirmed before `since`: its lease
+   * ran out, and who held it knows that.
+   */
+  ids(since: number = -Infinity): string[] {
     const ids: string[] = [];
     for (const { natives } of this.#batches) {
-      for (const native of natives) if (native.batch !== undefined) ids.push(native.id);
+      for (const native of natives) {
+        if (native.batch === undefined) continue;
+        if (native.heldSince < since) this.letGo(native);
+        else ids.push(native.id);
+      }
     }
     return ids;
   }

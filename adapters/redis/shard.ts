@@ -54,7 +54,10 @@ export class Shard {
     const reply = await main.run(
       CLAIM,
       [this.keys.stream, this.keys.owner, this.keys.owners],
-      ["", this.#group, consumer, this.#from, String(count), String(options.minIdleMs), mode, ...this.#held.ids()],
+      [
+        ...["", this.#group, consumer, this.#from, String(count), String(options.minIdleMs), mode],
+        ...this.#held.ids(sentAt - options.minIdleMs),
+      ],
       { bytes: true },
     );
     const { lookedAt, lastId, entries } = readClaimed(reply)!;

@@ -9,6 +9,7 @@ export class LeaseKeeper {
   readonly #context: PumpContext;
   readonly #pump: PumpSide;
   #timer: Timer | undefined;
+  #extending = false;
   #stopped = false;
 
   constructor(context: PumpContext, pump: PumpSide) {
@@ -19,42 +20,50 @@ export class LeaseKeeper {
   /** Looks after what is held from now on, if any of it has a lease of its own. */
   watch(): void {
     if (this.#timer !== undefined || this.#stopped) return;
-    let window = Infinity;
-    for (const entry of this.#pump.held()) {
-      if (entry.leaseMs > 0) window = Math.min(window, entry.leaseMs);
+    const now = this.#context.clock.monotonic();
+    let next = Infinity;
+    for (const { leaseMs, leaseUntil } of this.#pump.held()) {
+      if (leaseMs > 0) next = Math.min(next, leaseMs / 6, leaseUntil - now);
     }
-    if (window === Infinity) return;
-    this.#timer = this.#context.clock.timer(Math.max(5, window / 6), () => {
+    if (next === Infinity) return;
+    this.#timer = this.#context.clock.timer(Math.max(5, next), () => {
       this.#timer = undefined;
-      void this.#round();
+      this.#round();
     });
   }
 
-  async #round(): Promise<void> {
-    const { clock, transport, connection, callTimeoutMs } = this.#context;
+  #round(): void {
+    const { clock, transport } = this.#context;
     const now = clock.monotonic();
     const held = [...this.#pump.held()].filter((entry) => entry.leaseMs > 0);
     this.#pump.lose(held.filter((entry) => now > entry.leaseUntil), "the lease ran out");
     const due = held.filter((entry) => now <= entry.leaseUntil && entry.leaseUntil - now < entry.leaseMs * 2 / 3);
-    if (due.length > 0 && transport.extend !== undefined) {
-      try {
-        const shortest = due.reduce((least, entry) => Math.min(least, entry.leaseMs), Infinity);
-        let sentAt = now;
-        const outcomes = await connection.call("extend", Math.min(callTimeoutMs, shortest / 2), () => {
-          sentAt = clock.monotonic();
-          return transport.extend!(this.#pump.topic, this.#pump.group, due.map((entry) => entry.native));
-        });
-        const lost: Entry[] = [];
-        due.forEach((entry, at) => {
-          if (outcomes[at] === "stale") lost.push(entry);
-          else entry.leaseUntil = sentAt + entry.leaseMs;
-        });
-        this.#pump.lose(lost.filter((entry) => this.#pump.holds(entry)), "the broker gave it to another consumer");
-      } catch {
-        // The connection knows; what is not extended in time is lost in a later round.
-      }
-    }
+    // What runs out while the broker does not answer is lost in time all the same.
+    if (due.length > 0 && transport.extend !== undefined && !this.#extending) void this.#extend(due);
     this.watch();
+  }
+
+  async #extend(due: readonly Entry[]): Promise<void> {
+    const { clock, transport, connection, callTimeoutMs } = this.#context;
+    this.#extending = true;
+    try {
+      const shortest = due.reduce((least, entry) => Math.min(least, entry.leaseMs), Infinity);
+      let sentAt = 0;
+      const outcomes = await connection.call("extend", Math.min(callTimeoutMs, shortest / 2), () => {
+        sentAt = clock.monotonic();
+        return transport.extend!(this.#pump.topic, this.#pump.group, due.map((entry) => entry.native));
+      });
+      const lost: Entry[] = [];
+      due.forEach((entry, at) => {
+        if (outcomes[at] === "stale") lost.push(entry);
+        else entry.leaseUntil = sentAt + entry.leaseMs;
+      });
+      this.#pump.lose(lost.filter((entry) => this.#pump.holds(entry)), "the broker gave it to another consumer");
+    } catch {
+      // The connection knows; what is not extended in time is lost in a later round.
+    } finally {
+      this.#extending = false;
+    }
   }
 
   /** Ends the timer. */

@@ -157,6 +157,8 @@ export class Pump implements PumpSide {
 
   /** Pulls again after the connection's backoff. */
   later(): void {
+    // A read that waits would bring more than there is room for.
+    if (this.unsettled + this.#reserved > this.#prefetch) this.#waiting?.abort();
     if (this.#stopped || this.#retry !== undefined) return;
     this.#retry = this.#context.clock.timer(Math.max(20, this.#context.connection.retryInMs), () => {
       this.#retry = undefined;
@@ -236,7 +238,10 @@ export class Pump implements PumpSide {
   expiredId(id: number): boolean {
     const entry = this.#entries.get(id);
     if (entry !== undefined && !this.expired(entry)) return false;
-    if (this.#entries.delete(id)) this.#settler.giveBack([entry!]);
+    if (this.#entries.delete(id)) {
+      this.#settler.giveBack([entry!]);
+      this.pull();
+    }
     return true;
   }
 

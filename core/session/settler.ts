@@ -17,6 +17,7 @@ export class Settler {
   readonly #context: PumpContext;
   readonly #pump: PumpSide;
   #failed: Batch[] = [];
+  readonly #sending = new Set<Batch>();
   #inFlight = 0;
   #unconfirmed = 0;
   #waiters: (() => void)[] = [];
@@ -38,15 +39,16 @@ export class Settler {
 
   /** Sends one batch. */
   async settle(kind: "ack" | "drop", entries: readonly Entry[], call?: number): Promise<void> {
-    const { connection, transport, callTimeoutMs } = this.#context;
+    const { connection, callTimeoutMs } = this.#context;
     const batch: Batch = { kind, entries, call };
     this.#inFlight += entries.length;
+    this.#sending.add(batch);
+    const waits = !connection.isOpen;
     try {
-      const natives = entries.map((entry) => entry.native);
       const outcomes = await connection.call(
         kind,
         callTimeoutMs,
-        () => transport[kind](this.#pump.topic, this.#pump.group, natives),
+        () => waits ? this.#sendOurs(kind, entries) : this.#send(kind, entries),
       );
       this.#inFlight -= entries.length;
       this.#answer(batch, outcomes);
@@ -60,7 +62,24 @@ export class Settler {
         this.#pump.later();
       }
     }
+    this.#sending.delete(batch);
     if (this.#inFlight + this.#unconfirmed === 0) this.wake();
+  }
+
+  #send(kind: "ack" | "drop", entries: readonly Entry[]): Promise<readonly NativeOutcome[]> {
+    const { topic, group } = this.#pump;
+    return this.#context.transport[kind](topic, group, entries.map((entry) => entry.native));
+  }
+
+  /** Sends those that are still ours: connecting may have taken longer than our hold on some of them lasted. */
+  async #sendOurs(kind: "ack" | "drop", entries: readonly Entry[]): Promise<readonly NativeOutcome[]> {
+    const late = new Set(entries.filter((entry) => this.#pump.expired(entry)));
+    if (late.size === 0) return await this.#send(kind, entries);
+    const ours = entries.filter((entry) => !late.has(entry));
+    const answers = ours.length === 0 ? [] : await this.#send(kind, ours);
+    this.giveBack([...late]);
+    let next = 0;
+    return entries.map((entry) => late.has(entry) ? "stale" : answers[next++] ?? "stale");
   }
 
   #answer(batch: Batch, outcomes: readonly NativeOutcome[]): void {
@@ -97,18 +116,26 @@ export class Settler {
   retry(): void {
     const failed = this.#failed;
     this.#failed = [];
+    const over: Entry[] = [];
     for (const batch of failed) {
       this.#unconfirmed -= batch.entries.length;
       const late = batch.entries.filter((entry) => this.#pump.expired(entry));
       if (late.length > 0) this.#report({ ...batch, entries: late }, "the lease ran out before the broker was back");
+      over.push(...late);
       const good = batch.entries.filter((entry) => !late.includes(entry));
       if (good.length > 0) void this.settle(batch.kind, good, batch.call);
     }
+    // Last: a transport may take the rest of the partition from us over it.
+    this.giveBack(over);
     if (this.#inFlight + this.#unconfirmed === 0) this.wake();
   }
 
   /** Settles of a partition that was taken from us will not be tried again. */
   revoked(partition: number, why: string): void {
+    // One that waits for the connection must not be sent once it stands.
+    for (const { entries } of this.#sending) {
+      for (const entry of entries) if (entry.partition === partition) entry.leaseUntil = -Infinity;
+    }
     const failed = this.#failed;
     this.#failed = [];
     for (const batch of failed) {

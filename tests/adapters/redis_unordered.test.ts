@@ -111,14 +111,29 @@ onLegs(["redis"], (onRedis) => {
   onRedis("a consumer does not claim again what it holds, nor count it up (B13)", async ({ url }, context) => {
     const n = names();
     const client = await admin(context, url);
-    const { transport } = await openTransport(context, { url, prefix: n.prefix, ordered: false, minIdleMs: 150 });
+    const { transport } = await openTransport(context, { url, prefix: n.prefix, ordered: false, minIdleMs: 600 });
     const reader = new Reader(transport, n.topic, n.group);
     await publish(transport, n.topic, bodies(1, 5), "a");
     const held = await reader.take(5);
-    // Idle for long: only that they are held keeps them from being claimed.
-    for (let round = 0; round < 8; round++) assert.deepEqual(await reader.fetch(80), []);
+    // For several windows, as a session keeps what it holds.
+    for (let round = 0; round < 12; round++) {
+      assert.deepEqual(await reader.fetch(120), []);
+      assert.ok((await reader.extend(held)).every((outcome) => outcome === "settled"));
+    }
     const now = await rows(client, n.stream, n.group);
     assert.deepEqual(now.map((row) => [row[0], row[3]]), held.map((raw) => [idOf(raw), 1]));
+  });
+
+  onRedis("what nobody extended comes again to the same consumer, counted", async ({ url }, context) => {
+    const n = names();
+    const { transport } = await openTransport(context, { url, prefix: n.prefix, ordered: false, minIdleMs: 150 });
+    const reader = new Reader(transport, n.topic, n.group);
+    await publish(transport, n.topic, bodies(1, 3), "a");
+    await reader.take(3);
+    const again = await reader.take(3);
+    assert.deepEqual(bodiesOf(again), ["m1", "m2", "m3"]);
+    assert.deepEqual(again.map((raw) => raw.deliveries), [1, 1, 1]);
+    assert.deepEqual(await reader.ack(again), ["settled", "settled", "settled"]);
   });
 
   onRedis("extending keeps a message from others, uncounted (RED-10)", async ({ url }, context) => {
