@@ -16,6 +16,8 @@ export interface Raw {
   readonly native: Native;
   /** 0-based. */
   readonly partition: number;
+  /** In which the partition was owned when the broker was asked; absent where nobody owns partitions. */
+  readonly epoch?: number;
   /** Deliveries the broker made before this one; 0 when it does not know. */
   readonly deliveries: number;
   /** For the session's own window per message, milliseconds from when the fetch was sent; absent = the partition's lease, or none. */

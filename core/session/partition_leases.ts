@@ -1,3 +1,4 @@
+import type { Raw } from "../transport.ts";
 import type { PumpContext } from "./pump_context.ts";
 
 /**
@@ -7,7 +8,7 @@ import type { PumpContext } from "./pump_context.ts";
 export class PartitionLeases {
   readonly #context: PumpContext;
   readonly #sub: number;
-  readonly #until = new Map<number, number>();
+  readonly #owned = new Map<number, { readonly epoch: number; readonly until: number }>();
   #told: number | undefined;
 
   constructor(context: PumpContext, sub: number) {
@@ -17,28 +18,36 @@ export class PartitionLeases {
 
   /** How many partitions are owned. */
   get count(): number {
-    return this.#until.size;
+    return this.#owned.size;
   }
 
-  /** It is ours until then. */
-  set(partition: number, until: number): void {
-    this.#until.set(partition, until);
+  /** It is ours in this epoch until then. */
+  set(partition: number, epoch: number, until: number): void {
+    this.#owned.set(partition, { epoch, until });
     this.#tell();
   }
 
   /** It is ours no more. */
   delete(partition: number): void {
-    this.#until.delete(partition);
+    this.#owned.delete(partition);
     this.#tell();
   }
 
   /** Whether our hold on it ran out by `now`; never of one that the transport does not own as a whole. */
   expired(partition: number, now: number): boolean {
-    return now > (this.#until.get(partition) ?? Infinity);
+    return now > (this.#owned.get(partition)?.until ?? Infinity);
+  }
+
+  /** Those that are still ours: a partition may have been lost, and had again, while what was read was on its way. */
+  ours(raws: readonly Raw[]): readonly Raw[] {
+    const gone = ({ partition, epoch }: Raw): boolean =>
+      epoch !== undefined && this.#owned.get(partition)?.epoch !== epoch;
+    return raws.some(gone) ? raws.filter((raw) => !gone(raw)) : raws;
   }
 
   #tell(): void {
-    const first = Math.min(...this.#until.values());
+    let first = Infinity;
+    for (const { until } of this.#owned.values()) first = Math.min(first, until);
     const until = first === this.#told ? undefined : this.#context.hostTime(first);
     if (until === undefined) return;
     this.#told = first;

@@ -171,7 +171,8 @@ export class Pump implements PumpSide {
     for (const call of this.#probes.splice(0, count)) this.#context.post({ k: "answer", call, ...answer });
   }
 
-  #accept(raws: readonly Raw[], sentAt: number): void {
+  #accept(read: readonly Raw[], sentAt: number): void {
+    const raws = this.#partitions.ours(read);
     if (this.#stopped) return void this.#late.push(...raws.map((raw) => raw.native));
     const base = this.#ids.delivery;
     const found = takeIn(raws, base, sentAt, this.#context.maxBytes);
@@ -195,15 +196,12 @@ export class Pump implements PumpSide {
       if (ranges === undefined) continue;
       const good: Entry[] = [];
       const late: number[] = [];
-      const over: Entry[] = [];
       forEachId(ranges, (id) => {
         const entry = this.#entries.get(id);
+        if (this.expiredId(id)) late.push(id);
+        else good.push(entry!);
         this.#entries.delete(id);
-        if (entry !== undefined && !this.expired(entry)) return void good.push(entry);
-        late.push(id);
-        if (entry !== undefined) over.push(entry);
       });
-      this.#settler.giveBack(over);
       if (late.length > 0) this.#settler.failed(late, "it was no longer ours", call);
       if (good.length > 0) void this.#settler.settle(kind, good, call);
     }
@@ -213,7 +211,8 @@ export class Pump implements PumpSide {
   /** The host recorded an undecodable message, or could not. */
   recorded(id: number, ok: boolean): void {
     const entry = this.#undecodables.recorded(id, ok);
-    if (entry !== undefined && !this.expired(entry)) void this.#settler.settle("drop", [entry]);
+    if (entry !== undefined && this.expired(entry)) this.#settler.giveBack([entry]);
+    else if (entry !== undefined) void this.#settler.settle("drop", [entry]);
     this.pull();
   }
 
@@ -246,8 +245,8 @@ export class Pump implements PumpSide {
   }
 
   /** The transport owns a partition until then. */
-  owned(partition: number, leaseUntil: number): void {
-    this.#partitions.set(partition, leaseUntil);
+  owned(partition: number, epoch: number, leaseUntil: number): void {
+    this.#partitions.set(partition, epoch, leaseUntil);
   }
 
   /** A partition was taken from us. */

@@ -83,7 +83,8 @@ export class Session {
       for (const pump of this.#pumps.values()) if (pump.topic === topic && pump.group === group) use(pump);
     };
     return {
-      owned: (topic, group, partition, _epoch, until) => find(topic, group, (pump) => pump.owned(partition, until)),
+      owned: (topic, group, partition, epoch, until) =>
+        find(topic, group, (pump) => pump.owned(partition, epoch, until)),
       revoked: (topic, group, partition, why) => find(topic, group, (pump) => pump.revoked(partition, why)),
       lost: (topic, group, natives, why) => find(topic, group, (pump) => pump.lostNatives(natives, why)),
       topic: (topic, group, state) => find(topic, group, (pump) => pump.told(state)),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { sessionOptions } from "../../core/broker_options.ts";
 import { Session } from "../../core/session/session.ts";
+import type { Raw } from "../../core/transport.ts";
 import { test } from "../support/test.ts";
 import { VirtualClock } from "../support/virtual_clock.ts";
 import { FakeSession, FakeTransport, FakeTransportBroker, raw } from "./fake_transport.ts";
@@ -93,6 +94,25 @@ test("nothing is handed out past the lease until the session speaks again", asyn
   const closing = broker.close();
   await clock.advance(100);
   await closing;
+});
+
+test("what was read in an epoch that is over when it comes is dropped", async () => {
+  const { session, clock } = await subscribed(0);
+  const { transport } = session;
+  const answers: ((raws: readonly Raw[]) => void)[] = [];
+  transport.onFetch = () => new Promise((resolve) => void answers.push(resolve));
+  transport.events.owned("t", "g", 0, 1, 25_000);
+  transport.events.owned("t", "g", 1, 7, 25_000);
+  session.call((call) => ({ k: "probe", call, sub: 1 }));
+  await clock.flush();
+  transport.events.revoked("t", "g", 0, "the lease ran out");
+  transport.events.owned("t", "g", 0, 2, 40_000);
+  const old = raw("old", {}, { partition: 0, epoch: 1 });
+  const again = raw("again", {}, { partition: 0, epoch: 2 });
+  answers[0]!([old, again, raw("other", {}, { partition: 1, epoch: 7 })]);
+  await clock.flush();
+  const texts = session.heard("deliver").flatMap((message) => message.texts);
+  assert.deepEqual(texts.map((text) => JSON.parse(text).data), ["again", "other"]);
 });
 
 test("a settle past the lease is stale, and the message goes back in case it is still ours", async () => {
