@@ -3,6 +3,12 @@ import type { MemberStore, OwnershipTimes, OwnerStore } from "./contract.ts";
 import { PartitionOwner } from "./partition_owner.ts";
 import { shareOf } from "./rendezvous.ts";
 
+/**
+ * How often a member beats, at least, and looks who else does. One that left is missed within a beat, one that died within its
+ * lease and a beat: that is how soon others seek its partitions.
+ */
+const BEAT_MS = 500;
+
 /** What an {@link Ownership} tells its adapter. */
 export interface OwnershipEvents {
   /** A partition is ours in this epoch; start at its oldest unsettled message. */
@@ -150,8 +156,7 @@ export class Ownership {
       this.#decide();
     }
     if (!this.#running) return;
-    // A member that left is missed within a beat, one that died within the lease.
-    this.#beat = this.#clock.timer(Math.min(1_000, this.#times.leaseMs / 3), () => void this.#round(members));
+    this.#beat = this.#clock.timer(Math.min(BEAT_MS, this.#times.leaseMs / 3), () => void this.#round(members));
   }
 
   #divide(mine: ReadonlySet<number>): void {

@@ -45,9 +45,17 @@ class FakeBroker {
     return epoch;
   }
 
+  readonly #frozen = new Set<string>();
+
+  /** Calls of this member are never answered, until the end. */
+  freeze(member: string): { end(): void } {
+    this.#frozen.add(member);
+    return { end: () => void this.#frozen.delete(member) };
+  }
+
   async #call<T>(name: string, run: () => T): Promise<T> {
     this.calls.push(name);
-    if (this.away) throw new Error("away");
+    if (this.away || this.#frozen.has(name.split(" ")[1]!)) throw new Error("away");
     const value = run();
     if (this.delayMs > 0) await new Promise<void>((resolve) => this.clock.timer(this.delayMs, resolve));
     return value;
@@ -347,6 +355,33 @@ test("Ownership spreads partitions over members that come and go, draining befor
   void first.ownership.stop("done");
   await broker.clock.advance(2_500);
   assert.deepEqual(second.ownership.owned, [0, 1, 2, 3]);
+});
+
+test("Ownership takes over what a dead member owned within the lease and a second, what one left within half a second", async () => {
+  for (const deadAfterMs of [6_000, 6_300, 6_700, 9_990]) {
+    const broker = new FakeBroker(new VirtualClock());
+    const first = ownershipOf(broker, "a", 4);
+    const second = ownershipOf(broker, "b", 4);
+    first.ownership.start();
+    second.ownership.start();
+    await broker.clock.advance(1_000);
+    for (const at of [0, 1, 2, 3]) first.ownership.release(at);
+    await broker.clock.advance(deadAfterMs - 1_000);
+    assert.equal(second.ownership.owned.length, 2);
+    const frozen = broker.freeze("a");
+    await broker.clock.advance(16_000);
+    assert.deepEqual(second.ownership.owned, [0, 1, 2, 3], `dead after ${deadAfterMs} ms`);
+    await first.ownership.stop("it never came back");
+    frozen.end();
+    broker.members.delete("a");
+    const third = ownershipOf(broker, "c", 4);
+    third.ownership.start();
+    await broker.clock.advance(1_000);
+    void second.ownership.stop("done");
+    await broker.clock.advance(510);
+    assert.deepEqual(third.ownership.owned, [0, 1, 2, 3]);
+    await third.ownership.stop("done");
+  }
 });
 
 test("Ownership keeps a surplus partition that becomes its own again before it was drained", async () => {
