@@ -70,9 +70,14 @@ export class Instance {
     // An error without an observer would be thrown into the void and end the process.
     actor.subscribe({ error: (error) => void (this.#failure ??= { error }) });
     actor.on("*", (event) => void this.emitted.push(event));
-    actor.start();
-    this.#throwFailure();
-    if (stored !== undefined) this.#delays.restore(actor, stored.delays);
+    try {
+      actor.start();
+      this.#throwFailure();
+      if (stored !== undefined) this.#delays.restore(actor, stored.delays);
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
   }
 
   get done(): boolean {

@@ -116,6 +116,7 @@ export class Attempt implements Fence, Limited, AttemptView {
       result = target.invoke(envelope, context);
       if (!isThenable(result)) return this.#finish(unit, context, result);
     } catch (error) {
+      void context.close();
       throw this.#fail(error);
     }
     return this.#wait(unit, context, result);
@@ -130,6 +131,7 @@ export class Attempt implements Fence, Limited, AttemptView {
       Promise.resolve(result).then((value) => {
         if (this.#end()) resolve(this.#finishLate(unit, context, value));
       }, (error) => {
+        void context.close();
         if (this.#end()) reject(this.#fail(error));
       });
     });

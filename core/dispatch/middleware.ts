@@ -26,6 +26,23 @@ export function compose<C, R>(
   };
 }
 
+/** What `next()` answers. Knows whether anybody looked at it: `await` and `return` of a subclass ask for its `then`. */
+class Next extends Promise<void> {
+  looked = false;
+
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  override then<A = void, B = never>(
+    onResolved?: ((value: void) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.looked = true;
+    return super.then(onResolved, onRejected);
+  }
+}
+
 /** One run through the chain. */
 class Chain<C, R> {
   readonly #middleware: readonly Middleware<C>[];
@@ -36,6 +53,9 @@ class Chain<C, R> {
   #reached = -1;
   /** Steps begun and not ended. */
   #open = 0;
+  #ended = false;
+  /** What was thrown, and whom it was told. */
+  readonly #failures: { readonly error: unknown; readonly told: Next }[] = [];
   #result: R;
 
   constructor(
@@ -52,22 +72,50 @@ class Chain<C, R> {
     this.#ctx = ctx;
   }
 
-  async enter(at: number): Promise<void> {
+  /** @param told Who hears of its end; undefined for the outermost. */
+  async enter(at: number, told?: Next): Promise<void> {
+    try {
+      await this.#step(at);
+    } catch (error) {
+      // At once, not when the promise is looked at: answer may be asked before that.
+      if (told !== undefined) this.#failures.push({ error, told });
+      throw error;
+    }
+  }
+
+  async #step(at: number): Promise<void> {
+    if (this.#ended) throw new TypeError("next() was called after its middleware had ended");
     if (at <= this.#reached) throw new TypeError("next() was called twice by one middleware");
     this.#reached = at;
     this.#open++;
     try {
       const step = this.#middleware[at];
       if (step === undefined) this.#result = await this.#handler(this.#envelope, this.#ctx);
-      else await step(this.#envelope, this.#ctx, () => this.enter(at + 1));
+      else await step(this.#envelope, this.#ctx, () => this.#next(at + 1));
     } finally {
       this.#open--;
     }
   }
 
+  #next(at: number): Promise<void> {
+    let reject: (error: unknown) => void = () => {};
+    let resolve: () => void = () => {};
+    const told = new Next((done, failed) => {
+      resolve = done;
+      reject = failed;
+    });
+    // Where nobody looks at it, answer fails the event; the rejection itself must not end the process as well.
+    Promise.prototype.then.call(told, undefined, () => {});
+    this.enter(at, told).then(resolve, reject);
+    return told;
+  }
+
   answer(): R {
+    this.#ended = true;
     // The unit would be stored while the handler still works in it.
     if (this.#open > 0) throw new TypeError("a middleware returned before its next() had; await next() or return it");
+    const failure = this.#failures.find(({ told }) => !told.looked);
+    if (failure !== undefined) throw failure.error;
     return this.#result;
   }
 }

@@ -12,6 +12,8 @@ import type { Services } from "./services.ts";
 
 /** Timers set by other processes are noticed this often. */
 const POLL_MS = 1_000;
+/** How often a timer whose job runs is looked for. */
+const RUNNING_MS = 50;
 const BATCH = 100;
 
 /** What the service needs of the dispatcher. */
@@ -30,6 +32,10 @@ export class TimerService {
   readonly #host: TimerHost;
   /** Timers whose job runs here. */
   readonly #busy = new Set<string>();
+  /** Timers that cannot fire. */
+  readonly #broken = new Set<string>();
+  /** Due rows that the last look left where they are: running, broken, or another dispatcher's. */
+  #passed = 0;
   /** When the next one known here is due, wall clock ms. */
   #soonest = Infinity;
   #wake: (() => void) | undefined;
@@ -51,10 +57,10 @@ export class TimerService {
     const backoff = new Backoff(services.clock, 200, 30_000);
     while (!signal.aborted) {
       try {
-        await this.fireDue();
+        const fired = await this.fireDue();
         const next = await services.store.timers.next();
         backoff.reset();
-        await this.#sleep(next, signal);
+        await this.#sleep(fired, next, signal);
       } catch (error) {
         if (signal.aborted) return;
         services.log.warn("timers could not be read; they fire later", {
@@ -70,23 +76,32 @@ export class TimerService {
     const { services } = this.#host;
     const now = services.clock.now();
     if (this.#soonest <= now) this.#soonest = Infinity;
-    let count = 0;
-    // Rows whose job still runs come again, and must not hide those behind them.
-    for (const row of await services.store.timers.due(now, BATCH + this.#busy.size)) {
-      try {
-        count += await this.#fire(row);
-      } catch (error) {
-        if (!isEdaError(error) || error.retriable) throw error;
-        // Nothing that waiting can help: it must not hold up those behind it.
-        this.#busy.add(keyOf(row));
-        services.log.error("a timer cannot fire and is left where it is", { topic: row.topic, code: error.code });
-      }
+    for (;;) {
+      // What stays where it is must not hide what is behind it.
+      const limit = BATCH + this.#passed;
+      const rows = await services.store.timers.due(now, limit);
+      let count = 0;
+      for (const row of rows) count += await this.#tryFire(row);
+      this.#passed = rows.length - count;
+      if (count > 0 || rows.length < limit) return count;
     }
-    return count;
+  }
+
+  async #tryFire(row: TimerRow): Promise<number> {
+    try {
+      return await this.#fire(row);
+    } catch (error) {
+      if (!isEdaError(error) || error.retriable) throw error;
+      // Nothing that waiting can help: it must not hold up those behind it.
+      this.#broken.add(keyOf(row));
+      const { log } = this.#host.services;
+      log.error("a timer cannot fire and is left where it is", { topic: row.topic, code: error.code });
+      return 0;
+    }
   }
 
   async #fire(row: TimerRow): Promise<number> {
-    if (this.#busy.has(keyOf(row))) return 0;
+    if (this.#busy.has(keyOf(row)) || this.#broken.has(keyOf(row))) return 0;
     if (row.topic !== undefined) return await this.#publish(row, row.topic);
     return this.#host.owns(row.owner) ? this.#offer(row) : 0;
   }
@@ -110,16 +125,22 @@ export class TimerService {
     return fired ? 1 : 0;
   }
 
-  async #sleep(next: number | undefined, signal: AbortSignal): Promise<void> {
+  async #sleep(fired: number, next: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock } = this.#host.services;
-    // A row that is due and still there has its job running; its end is not announced, so it is looked for.
-    const due = Math.max(this.#busy.size > 0 ? clock.now() + 50 : 0, Math.min(next ?? Infinity, this.#soonest));
+    const now = clock.now();
+    const running = this.#busy.size > 0;
+    let ms = Math.min(next !== undefined && next > now ? next : Infinity, this.#soonest) - now;
+    if (next !== undefined && next <= now) {
+      // Due and still there: behind those that fired, or its job runs and its end is not announced, or it is not ours.
+      ms = Math.min(ms, fired > 0 ? 0 : running ? RUNNING_MS : POLL_MS);
+    }
+    if (running) ms = Math.max(ms, RUNNING_MS);
     const woken = new AbortController();
     this.#wake = () => woken.abort();
     const stop = () => woken.abort();
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) woken.abort();
-    await pause(clock, Math.min(POLL_MS, Math.max(0, due - clock.now())), woken.signal);
+    await pause(clock, Math.min(POLL_MS, Math.max(0, ms)), woken.signal);
     signal.removeEventListener("abort", stop);
     this.#wake = undefined;
   }

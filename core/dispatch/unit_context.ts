@@ -21,6 +21,8 @@ export interface AttemptView {
   /** Made on first access. */
   readonly signal: AbortSignal;
   readonly snapshotKey: string | undefined;
+  /** Whether nothing may be stored any more. */
+  readonly aborted: boolean;
 }
 
 /** Context of a handler and scope of a route, over one unit. */
@@ -150,7 +152,9 @@ export class UnitContext implements Context, RouteScope {
   }
 
   #mustBeOpen(what: string): void {
-    if (this.#open) return;
-    throw new ClosedError(`${what} was called after the handler had ended; await what the handler starts`);
+    if (this.#open && !this.#attempt.aborted) return;
+    throw new ClosedError(
+      `${what} was called after its unit had ended; await what the handler starts, and mind ctx.signal`,
+    );
   }
 }
