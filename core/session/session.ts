@@ -150,7 +150,8 @@ export class Session {
     this.#mustBeOpen();
     this.#asked.add(message.sub);
     try {
-      if (!this.#connection.everOpen) await this.#connection.ensure();
+      // That it stands is known now: the first read may wait for long, and one that stands by gets nothing at all.
+      if (!this.#connection.everOpen) await this.#connect();
       await this.#leaving.gone(message.topic, message.group);
       this.#mustBeOpen();
       // Unless it was left before it began.
