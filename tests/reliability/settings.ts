@@ -1,0 +1,80 @@
+/**
+ * What the driver tells its child processes, and how they talk: one JSON line each way.
+ *
+ * @module
+ */
+import { writeSync } from "node:fs";
+import process from "node:process";
+import type { RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
+import type { HealthReport } from "../../core/contract.ts";
+
+/** What all processes of a team share. */
+export interface TeamSettings {
+  readonly url: string;
+  readonly prefix: string;
+  readonly topic: string;
+  readonly group: string;
+  readonly partitions: number;
+  readonly prefetch: number;
+  readonly ownerLeaseMs: number;
+  readonly isolation: "worker" | "inline";
+  /** The list at the server to which all write what they do. */
+  readonly journal: string;
+}
+
+/** What one member is told at its start. */
+export interface MemberSettings extends TeamSettings {
+  /** Its name in the group. */
+  readonly name: string;
+  /** Most deliveries in hand at a time. */
+  readonly inFlight: number;
+  /** A message takes up to so long, milliseconds. */
+  readonly workMs: number;
+  /** `settle` as usual · `hold`: takes what it gets and settles it only when told to `settle`. */
+  readonly mode: "settle" | "hold";
+}
+
+/** What the publisher is told. */
+export interface PublisherSettings extends TeamSettings {
+  readonly publishers: number;
+  readonly subjects: number;
+  /** Messages a second, of all publishers together. */
+  readonly perSecond: number;
+}
+
+/** What a child says. */
+export type Said =
+  | { readonly k: "ready" }
+  | { readonly k: "health"; readonly health: HealthReport }
+  | { readonly k: "holding"; readonly count: number }
+  | { readonly k: "outcomes"; readonly outcomes: Readonly<Record<string, number>> }
+  | { readonly k: "closed"; readonly released: number; readonly unconfirmed: number }
+  | { readonly k: "published"; readonly counts: Readonly<Record<string, number>> }
+  | { readonly k: "failed"; readonly error: string };
+
+/** Says one thing to the driver. Synchronous, so that a process that is killed has said it. */
+export function say(said: Said): void {
+  writeSync(1, `${JSON.stringify(said)}\n`);
+}
+
+/** Calls `command` for every word that the driver says. */
+export function listen(command: (word: string) => void): void {
+  let rest = "";
+  process.stdin.setEncoding("utf8");
+  process.stdin.on("data", (text: string) => {
+    const words = (rest + text).split("\n");
+    rest = words.pop() ?? "";
+    for (const word of words) command(word);
+  });
+}
+
+/** What a child was told at its start. */
+export function told<T>(): T {
+  return JSON.parse(process.argv[2] ?? "{}") as T;
+}
+
+/** The broker's options of a team. */
+export function brokerOptions(settings: TeamSettings): RedisStreamsBrokerOptions {
+  const { url, prefix, group, partitions, prefetch, ownerLeaseMs, isolation } = settings;
+  return { url, prefix, group, partitions, prefetch, ownerLeaseMs, isolation, source: "/reliability", logger: false };
+}
