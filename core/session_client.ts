@@ -67,7 +67,7 @@ export class SessionClient {
   /** Starts the session, once; a start that failed may be tried again. While one is down, waits for the next. */
   start(): Promise<void> {
     if (this.#ended) return Promise.reject(closed());
-    if (this.#down !== undefined) return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
+    if (this.#down !== undefined) return this.#successor();
     this.#starting ??= this.#begin().catch((error) => {
       this.#starting = undefined;
       throw error;
@@ -86,7 +86,14 @@ export class SessionClient {
       throw isEdaError(cause) ? cause : new WorkerStartError("the worker could not be started; see cause", { cause });
     }
     if (this.#ended) throw closed();
+    if (this.#link !== link) return await this.start();
+    // It may have died in the moment in which it stood; then the next one is waited for.
+    if (this.#down !== undefined) return await this.#successor();
     this.#up = true;
+  }
+
+  #successor(): Promise<void> {
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
   /** A link that was left says nothing any more, but for answers. */

@@ -85,11 +85,8 @@ export class WorkerLife {
         if (frame.version !== PROTOCOL_VERSION) return this.#die(new Error("it speaks another protocol version"));
         return this.post(this.#init());
       case "started":
-        this.#limit?.cancel();
-        this.#state = "up";
         this.#sayBeat();
-        this.#armBeat();
-        return this.#started();
+        return this.#stands();
       case "not-started":
         return this.#die(fromWireError(frame.error));
       case "bye":
@@ -97,6 +94,15 @@ export class WorkerLife {
       default:
         return this.#events.receive(unpack(frame as ToHost));
     }
+  }
+
+  /** Unless posting its first beat showed that it had died meanwhile. */
+  #stands(): void {
+    if (this.#state !== "starting") return;
+    this.#limit?.cancel();
+    this.#state = "up";
+    this.#armBeat();
+    this.#started();
   }
 
   #init(): HostFrame {
