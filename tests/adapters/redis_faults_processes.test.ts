@@ -135,9 +135,12 @@ onRedis("inline, a handler that computes for three leases loses its partition, l
   const publisher = makeBroker(context, own);
   await publisher.publishAll(TOPIC, events(0, 10));
   const broker = { ...own, ...options, isolation: "inline" } as const;
+  // Connected before, so that it has the whole time of the computing to take over.
+  const second = makeBroker(context, { ...own, ...options });
+  await second.connect();
   const consumer = new Consumer(context, { broker, burnMs: 3 * LEASE_MS });
   await consumer.said((line) => line.what === "burning");
-  const collector = new Collector(context, makeBroker(context, { ...own, ...options }));
+  const collector = new Collector(context, second);
   await collector.has([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   assert.equal((await settledBy(consumer, 0)).outcome, "stale");
   await consumer.said((line) => line.what === "state" && line.state === "standby");
