@@ -149,7 +149,9 @@ export class Run {
       // What only waits for a moment beyond the end is given back now, so that others can have it.
       if (left <= 0 || lanes.nextIn() >= left) break;
       await this.#orUntil(end, lanes.quiet());
-      if (lanes.jobs > 0 && lanes.nextIn() > 0) await this.#orUntil(end, pause(this.#clock, lanes.nextIn()));
+      // At least a moment: the timer of what is due by now may be late, and must get its turn.
+      const rest = end - this.#clock.monotonic();
+      if (lanes.jobs > 0 && rest > 0) await pause(this.#clock, Math.min(rest, Math.max(1, lanes.nextIn())));
     }
     for (const job of lanes.clear()) engine.drop(job, "released");
     await engine.settled();

@@ -8,6 +8,7 @@ import { textOf } from "../codec.ts";
 import type { Envelope, EnvelopeInit } from "../envelope.ts";
 import { ClosedError, InvalidOptionError } from "../errors.ts";
 import type { Logger } from "../logger.ts";
+import { checkName } from "../options.ts";
 import { outgoingSchema, validateOutgoing } from "../schema.ts";
 import type { Snapshot, TimerRow, Unit } from "../store/contract.ts";
 import type { Context } from "./context.ts";
@@ -134,9 +135,7 @@ export class UnitContext implements Context, RouteScope {
   }
 
   #event(topic: string, init: EnvelopeInit): Envelope {
-    if (typeof topic !== "string" || topic === "") {
-      throw new InvalidOptionError("topic must be a text that is not empty");
-    }
+    checkName("topic", topic);
     const event = buildEvent(this.#services, init, this.#envelope);
     const { topics } = this.#services;
     // Data is only read where there is something to check it.

@@ -6,7 +6,7 @@
 import { Backoff, type Clock, pause, type Timer } from "../clock.ts";
 import { decodeEnvelope } from "../codec.ts";
 import type { BrokerAdapter, Envelope } from "../contract.ts";
-import { isEdaError, PublishBatchError } from "../errors.ts";
+import { isEdaError, type PublishBatchError } from "../errors.ts";
 import { errorName } from "../guard.ts";
 import type { Logger } from "../logger.ts";
 import type { Outbox, OutboxFailure, OutboxRow } from "../store/contract.ts";
@@ -103,28 +103,50 @@ export class Relay {
 
   /** Publishes rows of one topic, in order. Answers whether the downstream answered. */
   async #publish(topic: string, rows: readonly OutboxRow[], signal: AbortSignal): Promise<boolean> {
-    const { broker, onPublished } = this.#options;
+    const { onPublished } = this.#options;
     const failures = new Map<OutboxRow, unknown>();
     const envelopes = this.#decode(rows, failures);
     const unreadable = firstFailures(failures);
     const sendable = rows.filter((row) => !failures.has(row) && !isBehind(row, unreadable));
-    try {
-      if (sendable.length > 0) await broker.publishAll(topic, sendable.map((row) => envelopes.get(row)!));
-    } catch (error) {
-      const outcomes = error instanceof PublishBatchError ? error.outcomes : undefined;
-      for (const [at, row] of sendable.entries()) {
-        const outcome = outcomes?.[at];
-        if (outcome === undefined) failures.set(row, error);
-        else if (!outcome.ok) failures.set(row, outcome.error);
-      }
-    }
-    const sent = sendable.filter((row) => !failures.has(row));
+    const sent = await this.#send(topic, sendable, envelopes, failures);
     if (sent.length > 0) {
       await this.#store(signal, (outbox, owner) => outbox.settle(owner, sent.map((row) => row.seq)));
       onPublished?.(sent.length);
     }
     const refused = await this.#giveBack(topic, rows.filter((row) => !sent.includes(row)), failures, signal);
     return sent.length > 0 || refused > 0;
+  }
+
+  /** Sends rows in order; answers those that were confirmed, and notes why others failed. */
+  async #send(
+    topic: string,
+    rows: readonly OutboxRow[],
+    envelopes: ReadonlyMap<OutboxRow, Envelope>,
+    failures: Map<OutboxRow, unknown>,
+  ): Promise<OutboxRow[]> {
+    if (rows.length === 0) return [];
+    try {
+      await this.#options.broker.publishAll(topic, rows.map((row) => envelopes.get(row)!));
+      return [...rows];
+    } catch (error) {
+      const outcomes = isEdaError(error) && error.code === "publish-batch"
+        ? (error as PublishBatchError).outcomes
+        : undefined;
+      if (outcomes === undefined && isRefusal(error) && rows.length > 1) {
+        // All were checked before any was sent, and one was refused: which one, the halves tell.
+        const half = rows.length >> 1;
+        const sent = await this.#send(topic, rows.slice(0, half), envelopes, failures);
+        const first = firstFailures(failures);
+        const rest = rows.slice(half).filter((row) => !isBehind(row, first));
+        return [...sent, ...await this.#send(topic, rest, envelopes, failures)];
+      }
+      for (const [at, row] of rows.entries()) {
+        const outcome = outcomes?.[at];
+        if (outcome === undefined) failures.set(row, error);
+        else if (!outcome.ok) failures.set(row, outcome.error);
+      }
+      return rows.filter((row) => !failures.has(row));
+    }
   }
 
   #decode(rows: readonly OutboxRow[], failures: Map<OutboxRow, unknown>): Map<OutboxRow, Envelope> {
@@ -158,7 +180,7 @@ export class Relay {
         await this.#store(signal, (outbox, owner) => outbox.release(owner, [row.seq]));
         continue;
       }
-      const park = isEdaError(error) && REFUSED.has(error.code);
+      const park = isRefusal(error);
       const failed: OutboxFailure = { error: nameOf(error), park, counted: park, ...(park ? {} : { delayMs }) };
       await this.#store(signal, (outbox, owner) => outbox.release(owner, [row.seq], failed));
       if (!park) {
@@ -214,6 +236,10 @@ export class Relay {
   #warn(message: string, error: unknown, topic?: string): void {
     this.#options.log.warn(message, { ...(topic === undefined ? {} : { topic }), error: nameOf(error) });
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return isEdaError(error) && REFUSED.has(error.code);
 }
 
 function byTopic(rows: readonly OutboxRow[]): Map<string, OutboxRow[]> {

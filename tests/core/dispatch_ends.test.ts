@@ -136,3 +136,40 @@ test("due timers of other dispatchers neither keep the timers busy nor hide ours
   assert.ok(looks < 60, `it looked ${looks} times in 10 s`);
   assert.deepEqual(rig.broker.published.map(({ envelope }) => envelope.type), ["n2"]);
 });
+
+test("a handler cannot publish on a topic that no broker takes", async () => {
+  const rig = new Rig({ maxAttempts: 1, routes: { n: (_, ctx) => void ctx.publish("x".repeat(201), { type: "m" }) } });
+  rig.deliver("n", "s");
+  await rig.settle(1);
+  assert.equal((rig.ended[0]!.error as { code: string }).code, "invalid-option");
+});
+
+test("a drain waits for a timer that is late, and does not spin meanwhile", async () => {
+  const clock = new VirtualClock();
+  const timer = clock.timer.bind(clock);
+  let lateMs = 0;
+  clock.timer = (ms, run) => timer(ms + lateMs, run);
+  let looks = 0;
+  const monotonic = clock.monotonic.bind(clock);
+  clock.monotonic = () => {
+    if (++looks > 100_000) throw new Error("it spins");
+    return monotonic();
+  };
+  let calls = 0;
+  const rig = new Rig({
+    clock,
+    retry: { baseMs: 1_000, capMs: 1_000 },
+    routes: {
+      n: () => {
+        if (calls++ === 0) throw new Error("once");
+      },
+    },
+  });
+  rig.deliver("n", "s");
+  lateMs = 20;
+  const run = rig.run();
+  await clock.flush();
+  lateMs = 0;
+  const report = await rig.finish(run);
+  assert.deepEqual([report.processed, report.released], [1, 0]);
+});

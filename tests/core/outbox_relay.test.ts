@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { textOf } from "../../core/codec.ts";
 import type { Envelope } from "../../core/envelope.ts";
-import { BrokerUnavailableError, OutcomeUnknownError, PublishRefusedError } from "../../core/errors.ts";
+import {
+  BrokerUnavailableError,
+  EnvelopeTooLargeError,
+  InvalidOptionError,
+  OutcomeUnknownError,
+  PublishRefusedError,
+} from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { Relay, type RelayOptions } from "../../core/outbox/relay.ts";
 import { MemoryStore } from "../../core/store/memory_store.ts";
@@ -212,3 +218,32 @@ test("a row added while a relay waits goes out at once", async () => {
   stop.abort();
   await run;
 });
+
+for (
+  const [what, refusal] of [
+    ["is too large for the downstream", new EnvelopeTooLargeError("too large")],
+    ["is of a type that the downstream does not declare", new InvalidOptionError("not declared")],
+  ] as const
+) {
+  test(`a row that ${what} is parked alone, though the whole batch was refused for it`, async () => {
+    const { clock, store, broker, relay, add, sent, stop } = rig();
+    for (const [subject, data] of [["a", 1], ["b", 1], ["c", 1], ["b", 2], ["a", 2], ["d", 1]] as const) {
+      await add(subject, data);
+    }
+    const publishAll = broker.publishAll.bind(broker);
+    broker.publishAll = (topic, messages) => {
+      // As brokers do: all are checked before any is sent.
+      const bad = messages.some((message) => message.subject === "b" && message.data === 1);
+      return bad ? Promise.reject(refusal) : publishAll(topic, messages as never);
+    };
+    const run = relay().run(stop.signal);
+    await clock.advance(1_000);
+    assert.deepEqual(sent().sort(), [1, 1, 1, 2]);
+    assert.deepEqual(sent("a"), [1, 2]);
+    assert.deepEqual((await store.outbox.parked()).map(({ subject, seq }) => `${subject} ${seq}`), ["b 2"]);
+    assert.equal(await store.outbox.pending(), 2);
+    stop.abort();
+    await clock.advance(60_000);
+    await run;
+  });
+}
