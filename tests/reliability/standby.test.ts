@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { RedisStreamsBroker, type RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
 import { isEdaError } from "../../core/errors.ts";
+import { ServerView } from "./view.ts";
 import { fresh, onLeg, type TestContext, until } from "../support/test.ts";
 
 const onRedis = onLeg("redis");
@@ -31,12 +32,20 @@ for (const partitions of [1, 2]) {
     { sanitize: false },
     async ({ url }, context) => {
       const options = { url, prefix: fresh("standby"), partitions };
-      const brokers = Array.from({ length: partitions + 1 }, () => brokerOf(context, options));
+      const names = Array.from({ length: partitions + 1 }, (_, at) => `m${at}`);
+      const server = new ServerView({ ...options, topic: "orders", group: "billing" });
+      context.cleanup(() => server.clear());
+      const brokers = names.map((consumer) => brokerOf(context, { ...options, consumer }));
       const seen = brokers.map(consume);
-      const states = (): string => brokers.map(stateOf).sort().join();
-      const expected = [...Array<string>(partitions).fill("active"), "standby"].join();
-      await until(() => states() === expected, { what: `${expected}, not ${states()}` });
-      const spare = brokers.findIndex((broker) => stateOf(broker) === "standby");
+      const spare = await until(async () => {
+        const owners = await server.owners();
+        if (new Set(owners).size !== partitions || owners.includes(undefined)) return undefined;
+        const right = brokers.every((broker, at) =>
+          stateOf(broker) === (owners.includes(names[at]) ? "active" : "standby")
+        );
+        // One more than the index, for 0 is a condition that does not hold.
+        return right && names.findIndex((name) => !owners.includes(name)) + 1;
+      }, { what: "one partition a member, and one member standing by" }) - 1;
       assert.equal(brokers[spare]!.healthy, true);
       assert.equal(brokers[spare]!.health().status, "healthy");
       await brokers[(spare + 1) % brokers.length]!.close();

@@ -7,13 +7,16 @@ import { Redis } from "ioredis";
 import { TopicKeys } from "../../adapters/redis/keys.ts";
 import type { TeamSettings } from "./settings.ts";
 
+/** What is looked at. */
+export type Watched = Pick<TeamSettings, "url" | "prefix" | "topic" | "group" | "partitions">;
+
 /** One topic and group at the server. */
 export class ServerView {
   readonly keys: TopicKeys;
-  readonly #settings: TeamSettings;
+  readonly #settings: Watched;
   readonly #client: Redis;
 
-  constructor(settings: TeamSettings) {
+  constructor(settings: Watched) {
     this.#settings = settings;
     this.keys = new TopicKeys(settings.prefix, settings.topic, settings.partitions);
     this.#client = new Redis(settings.url);
