@@ -67,11 +67,12 @@ async function main(): Promise<number> {
           redisUrl: NEEDS_SERVER.has(name) ? redis.url : "",
           server: redis.kind,
           quick: options.quick,
+          patienceMs: options.patienceMs,
           contestants: options.contestants,
         };
         try {
           const figures = await runChild(runtime, name, settings, {
-            timeoutMs: options.caseMs,
+            timeoutMs: options.caseMs + options.patienceMs,
             profile: options.profile,
           });
           found.get(runtime.name)!.push(...figures);

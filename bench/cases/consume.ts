@@ -36,7 +36,7 @@ const workOurs = (delivery: Delivery): void => {
 
 /** Runs the benchmark. */
 export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
-  const count = settings.quick ? 10_000 : 60_000;
+  const count = settings.quick ? 10_000 : 40_000;
   const rounds = settings.quick ? 2 : 7;
   const stream = streamOf(TOPIC);
   calibrate();
@@ -81,7 +81,12 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
   const chosen = settings.contestants.length === 0
     ? all
     : all.filter(({ name }) => settings.contestants.includes(name));
-  const results = await interleave(chosen, rounds, 1, () => serverCpu(raw));
+  const results = await interleave(chosen, {
+    rounds,
+    warmUps: 1,
+    patienceMs: settings.patienceMs,
+    serverCpu: () => serverCpu(raw),
+  });
   await Promise.all(brokers.map((broker) => broker.close()));
   await raw.del(stream);
   raw.disconnect();

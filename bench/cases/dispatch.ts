@@ -64,7 +64,7 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
   const chosen = settings.contestants.length === 0
     ? all
     : all.filter(({ name }) => settings.contestants.includes(name));
-  const results = await interleave(chosen, rounds, 1);
+  const results = await interleave(chosen, { rounds, warmUps: 1, patienceMs: settings.patienceMs });
   const rate = (measure: Measure): number => measure.rate;
   return [
     figure("dispatcher on memory, plain handler", "/s", each(results, "plain handler", rate), atLeast(150_000)),

@@ -56,7 +56,12 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
   const chosen = settings.contestants.length === 0
     ? all
     : all.filter(({ name }) => settings.contestants.includes(name));
-  const results = await interleave(chosen, rounds, 1, () => serverCpu(raw));
+  const results = await interleave(chosen, {
+    rounds,
+    warmUps: 1,
+    patienceMs: settings.patienceMs,
+    serverCpu: () => serverCpu(raw),
+  });
   await Promise.all([worker.close(), inline.close()]);
   await raw.del(stream);
   raw.disconnect();

@@ -14,6 +14,8 @@ export interface CaseSettings {
   readonly server: string;
   /** Fewer messages and rounds: to see that it works, not to quote. */
   readonly quick: boolean;
+  /** How long a benchmark may wait for other processes to be quiet, ms. */
+  readonly patienceMs: number;
   /** Only these contestants, where a benchmark has several; for profiles. Empty = all. */
   readonly contestants: readonly string[];
 }

@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly contestants: readonly string[];
   readonly quick: boolean;
+  /** How long one benchmark may wait for other processes to be quiet, milliseconds. */
+  readonly patienceMs: number;
   /** Kind of Redis server that is started for it. */
   readonly server: string;
   /** Folder for CPU profiles, Node only; undefined = none. */
@@ -31,6 +33,7 @@ export const USAGE = `deno task bench [options]
   --only LIST         benchmarks: consume,publish,delay,dispatch,blocked,backlog,outage
   --contestants LIST  only these contestants of a benchmark, separated by ";" (for profiles)
   --quick             few messages and rounds: to see that it works, not to quote
+  --patience S        seconds that a benchmark may wait for other processes to be quiet, and repeat disturbed runs (0)
   --server NAME       redis8 (default, else redis), redis or valkey: started for the run; or XSM_REDIS_URL
   --profile DIR       CPU profiles of host and worker threads, on Node; see bench/profile.ts
   --out FILE          the figures as JSON
@@ -39,7 +42,7 @@ export const USAGE = `deno task bench [options]
 
 const RUNTIMES: readonly RuntimeName[] = ["deno", "bun", "node"];
 const BARE = new Set(["quick", "floors"]);
-const VALUED = new Set(["runtime", "only", "contestants", "server", "profile", "out", "timeout"]);
+const VALUED = new Set(["runtime", "only", "contestants", "server", "profile", "out", "timeout", "patience"]);
 
 /**
  * Reads the command line.
@@ -68,6 +71,7 @@ export function parseOptions(args: readonly string[], names: readonly string[]):
     only: list("only", names),
     contestants: list("contestants", [], ";"),
     quick: flags.has("quick"),
+    patienceMs: Number(flags.get("patience") ?? 0) * 1_000,
     server: flags.get("server") ?? "redis8",
     profile: flags.get("profile"),
     out: flags.get("out"),

@@ -6,6 +6,7 @@
 import { processCpu, threadCpu } from "./cpu.ts";
 import { say } from "./case.ts";
 import { median } from "./figure.ts";
+import { Neighbours } from "./neighbours.ts";
 
 /** What one run of one contestant took, by message. */
 export interface Measure {
@@ -46,28 +47,32 @@ export interface Contestant {
 /** All measures of each contestant, by name. */
 export type Results = ReadonlyMap<string, readonly Measure[]>;
 
-/**
- * Runs `rounds` rounds after `warmUps` that do not count.
- *
- * @param serverCpu CPU time of the broker so far, microseconds.
- */
-export async function interleave(
-  contestants: readonly Contestant[],
-  rounds: number,
-  warmUps: number,
-  serverCpu?: () => Promise<number>,
-): Promise<Results> {
+/** How rounds are run. */
+export interface RoundOptions {
+  readonly rounds: number;
+  /** Rounds before them that do not count. */
+  readonly warmUps: number;
+  /** How long it may wait for other processes to be quiet, in all, ms. */
+  readonly patienceMs: number;
+  /** CPU time of the broker so far, microseconds. */
+  readonly serverCpu?: () => Promise<number>;
+}
+
+/** Runs all contestants, round after round. */
+export async function interleave(contestants: readonly Contestant[], options: RoundOptions): Promise<Results> {
+  const { rounds, warmUps } = options;
   const results = new Map<string, Measure[]>(contestants.map(({ name }) => [name, []]));
+  const neighbours = new Neighbours(options.patienceMs);
   for (let round = 0; round < warmUps + rounds; round++) {
     // Another one begins each round: nobody always runs behind the same one.
     const first = round % contestants.length;
     for (const contestant of [...contestants.slice(first), ...contestants.slice(0, first)]) {
-      collectGarbage();
-      const before = await serverCpu?.() ?? NaN;
-      const measure = await contestant.run(`${contestant.name}-${round}`);
-      const server = (await serverCpu?.() ?? NaN) - before;
-      if (round >= warmUps) results.get(contestant.name)!.push({ ...measure, serverCpu: server / contestant.count });
+      const measure = await undisturbed(contestant, `${round}`, round < warmUps ? undefined : neighbours, options);
+      if (round >= warmUps) results.get(contestant.name)!.push(measure);
     }
+  }
+  if (neighbours.disturbed > 0) {
+    say(`${neighbours.disturbed} of ${rounds * contestants.length} runs shared the processors with something else`);
   }
   for (const [name, measures] of results) {
     const of = (pick: (measure: Measure) => number): number => median(measures.map(pick));
@@ -78,6 +83,28 @@ export async function interleave(
     );
   }
   return results;
+}
+
+/** Runs one contestant, again where something else ran beside it and there is patience left. */
+async function undisturbed(
+  contestant: Contestant,
+  round: string,
+  neighbours: Neighbours | undefined,
+  options: RoundOptions,
+): Promise<Measure> {
+  const serverCpu = async (): Promise<number> => await options.serverCpu?.() ?? NaN;
+  for (let again = 0;; again++) {
+    await neighbours?.quiet();
+    collectGarbage();
+    const serverBefore = await serverCpu();
+    const before = processCpu();
+    neighbours?.start();
+    const measure = await contestant.run(`${contestant.name}-${round}-${again}`);
+    const server = await serverCpu() - serverBefore;
+    const ownMs = (processCpu() - before + (Number.isNaN(server) ? 0 : server)) / 1_000;
+    if (neighbours?.wasDisturbed(ownMs)) continue;
+    return { ...measure, serverCpu: server / contestant.count };
+  }
 }
 
 function collectGarbage(): void {
