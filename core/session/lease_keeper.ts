@@ -49,12 +49,16 @@ export class LeaseKeeper {
     try {
       const shortest = due.reduce((least, entry) => Math.min(least, entry.leaseMs), Infinity);
       let sentAt = 0;
+      let sent: readonly Entry[] = [];
       const outcomes = await connection.call("extend", Math.min(callTimeoutMs, shortest / 2), () => {
         sentAt = clock.monotonic();
-        return transport.extend!(this.#pump.topic, this.#pump.group, due.map((entry) => entry.native));
+        // Connecting may have taken longer than a lease lasted.
+        sent = due.filter((entry) => sentAt <= entry.leaseUntil && this.#pump.holds(entry));
+        if (sent.length === 0) return Promise.resolve([]);
+        return transport.extend!(this.#pump.topic, this.#pump.group, sent.map((entry) => entry.native));
       });
       const lost: Entry[] = [];
-      due.forEach((entry, at) => {
+      sent.forEach((entry, at) => {
         if (outcomes[at] === "stale") lost.push(entry);
         else entry.leaseUntil = sentAt + entry.leaseMs;
       });
