@@ -126,9 +126,24 @@ const BROKER_CREDENTIALS = /\b((?:rediss?|amqps?|nats|tls|kafka|postgres(?:ql)?)
 const BEARER = /\b(bearer\s{1,4})(?=\S{0,512}\d)[\w.~+/=-]{8,}/gi;
 /** Three dotted base64url parts, the first of a JSON object: a JSON Web Token. */
 const JWT = /\beyJ[\w-]{4,}\.[\w-]{2,}\.[\w-]*/g;
-/** `name=`, `name: `, `"name": `; the name decides whether the value behind it is masked. */
-const PAIR = /(?<![\p{L}\p{N}_-])([\p{L}\p{N}_-]{2,128})["']?\s{0,4}[=:]\s{0,4}/gu;
+/** `name=`, `name: `, `"name": `, `\"name\": `; the name decides whether the value behind it is masked. */
+const PAIR = /(?<![\p{L}\p{N}_-])([\p{L}\p{N}_-]{2,128})(?:\\{0,32}["'])?\s{0,4}[=:]\s{0,4}/gu;
 const PAIR_VALUE = /"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|(?:(?:bearer|basic|digest|negotiate)\s+)?[^\s"',;&)}\]]+/isuy;
+/** A value in JSON that stands in a text of JSON: its quotes have backslashes, those of quotes within it more of them. */
+const ESCAPED_VALUE = /(\\{1,32}["'])(?:(?!(?<!\\)\1)[^])*(?:\1)?/uy;
+/** Cookies of a header: all of the line. */
+const COOKIES = /[^\r\n"']+/uy;
+
+/** What stands behind `name=` at `start`. */
+function valueAt(text: string, start: number, pair: string): string | undefined {
+  const plain = pair.endsWith(":") && /cookie/i.test(pair) && !/["']/.test(text.charAt(start)) ? COOKIES : PAIR_VALUE;
+  for (const pattern of [ESCAPED_VALUE, plain]) {
+    pattern.lastIndex = start;
+    const value = pattern.exec(text)?.[0];
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
 
 function redactPairs(text: string): string {
   let out = "";
@@ -136,10 +151,10 @@ function redactPairs(text: string): string {
   PAIR.lastIndex = 0;
   for (let match = PAIR.exec(text); match !== null; match = PAIR.exec(text)) {
     if (!isSensitiveName(match[1] ?? "")) continue;
-    const start = PAIR_VALUE.lastIndex = PAIR.lastIndex;
-    const value = PAIR_VALUE.exec(text)?.[0];
+    const start = PAIR.lastIndex;
+    const value = valueAt(text, start, match[0].trimEnd());
     if (value === undefined || value.startsWith("//")) continue;
-    const mark = /^["']/.test(value) ? value.charAt(0) : "";
+    const mark = /^\\*["']/.exec(value)?.[0] ?? "";
     out += `${text.slice(done, start)}${mark}${MASK}${mark}`;
     done = PAIR.lastIndex = start + value.length;
   }

@@ -203,3 +203,19 @@ test("redactText: takes hostile texts in linear time", { timeoutMs: 10_000 }, ()
     assert.equal(typeof redactText(text), "string");
   }
 });
+
+test("redactText masks values in JSON that stands in a text of JSON, however often it was escaped", () => {
+  assert.equal(redactText("password=\\\\hunter2 kept"), "password=*** kept");
+  let text = JSON.stringify({ a: 1, password: 'hun"ter2', b: "kept" });
+  for (let n = 0; n < 4; n++) {
+    const masked = redactText(`failed: ${text}`);
+    assert.ok(!/hun|ter2/.test(masked), masked);
+    assert.ok(masked.includes("kept"), masked);
+    text = JSON.stringify({ body: text });
+  }
+});
+
+test("redactText masks all cookies of a header, not only the first", () => {
+  assert.equal(redactText("GET / failed\nCookie: a=b; sid=s3cr3t\nHost: h"), "GET / failed\nCookie: ***\nHost: h");
+  assert.equal(redactText("set-cookie: a=b; Path=/; sid=s3cr3t"), "set-cookie: ***");
+});
