@@ -45,6 +45,18 @@ export class Tables {
   }
 }
 
+/** A letter that keeps no message alive of which its attributes were cut. */
+function withoutMessage(letter: DeadLetter): DeadLetter {
+  const { source, eventId, type, subject } = letter;
+  return {
+    ...letter,
+    ...(source === undefined ? {} : { source: ownText(source) }),
+    ...(eventId === undefined ? {} : { eventId: ownText(eventId) }),
+    ...(type === undefined ? {} : { type: ownText(type) }),
+    ...(subject === undefined ? {} : { subject: ownText(subject) }),
+  };
+}
+
 /** Dead letters by id, the oldest first. Beyond `keep` resolved ones are forgotten first, then the oldest. */
 export class DeadLetterTable {
   readonly rows: Map<string, DeadLetter> = new Map<string, DeadLetter>();
@@ -57,7 +69,7 @@ export class DeadLetterTable {
   }
 
   put(letter: DeadLetter): void {
-    this.rows.set(letter.id, letter);
+    this.rows.set(letter.id, letter.body === undefined ? withoutMessage(letter) : letter);
     if (this.rows.size > this.#keep) this.#makeRoom();
   }
 

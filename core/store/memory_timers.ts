@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { ownText } from "../own_text.ts";
 import type { TimerRow, Timers } from "./contract.ts";
 
 /** A text for owner and id. */
@@ -38,7 +39,9 @@ export class MemoryTimers implements Timers {
     return this.#rows.get(keyOf(owner, id));
   }
 
-  set(row: TimerRow): void {
+  set(given: TimerRow): void {
+    // Its owner names a subject that was cut from a message.
+    const row = { ...given, owner: ownText(given.owner), id: ownText(given.id) };
     this.delete(row.owner, row.id);
     this.#rows.set(keyOf(row.owner, row.id), row);
     this.#byTime.splice(this.#after(row.dueAt), 0, row);

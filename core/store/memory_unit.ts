@@ -4,6 +4,7 @@
  * @module
  */
 import type { DeadLetter, Receipt, ReceiptKey, Snapshot, TimerRow, Unit, UnitKey } from "./contract.ts";
+import { ownText } from "../own_text.ts";
 import type { MemoryOutbox } from "./memory_outbox.ts";
 import { receiptOf, type ReceiptRow, rowOf } from "./memory_receipts.ts";
 import { fullKey, type Tables } from "./memory_tables.ts";
@@ -144,7 +145,7 @@ export class MemoryUnit implements Unit {
   }
 
   #writeSnapshot(write: SnapshotWrite | null): void {
-    const key = this.#needSnapshotKey();
+    const key = this.snapshot?.key ?? ownText(this.#needSnapshotKey());
     const { snapshots } = this.#state.tables;
     this.#state.tables.changes++;
     if (write === null) snapshots.delete(key);
