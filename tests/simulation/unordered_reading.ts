@@ -1,0 +1,117 @@
+/**
+ * Reading in competition, with a lease a message.
+ *
+ * @module
+ */
+import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
+import type { Entry } from "./server.ts";
+import { Bell, type Reach, type Reading, type SimNative, toRaw } from "./reach.ts";
+
+/** One topic and group that anybody may read. */
+export class UnorderedReading implements Reading {
+  readonly #reach: Reach;
+  /** What we were given and have not settled, and since when. */
+  readonly #held = new Map<Entry, number>();
+  readonly #bell = new Bell();
+  readonly #unwatch: () => void;
+  /** Replies were lost: what the server gave us and we do not hold is taken back first. */
+  #lost = false;
+  #reading = 0;
+  #turn = 0;
+  #stopped = false;
+
+  constructor(reach: Reach) {
+    this.#reach = reach;
+    this.#unwatch = reach.line.listen(reach.server, () => this.#bell.ring());
+  }
+
+  async fetch(request: FetchRequest): Promise<readonly Raw[]> {
+    const { clock, line, leaseMs } = this.#reach;
+    // A lease counts from when the fetch was sent, so the wait must be short against it.
+    const until = clock.monotonic() + Math.min(request.waitMs, leaseMs / 4);
+    if (!line.connected) await line.ready();
+    for (;;) {
+      if (this.#stopped || request.signal.aborted) return [];
+      const raws = await this.#read(request.max);
+      if (raws.length > 0) return raws;
+      const left = until - clock.monotonic();
+      if (left <= 0) return [];
+      await this.#bell.wait(clock, left, request.signal);
+    }
+  }
+
+  async #read(max: number): Promise<Raw[]> {
+    const { server, name, leaseMs, partitions } = this.#reach;
+    // Its own reads in flight look like lost ones: a look at them must be alone, and nothing new is taken before it.
+    const lost = this.#lost;
+    if (lost && this.#reading > 0) return [];
+    this.#reading++;
+    // What ran out by our own clock is nobody's, and may come again.
+    const now = this.#reach.clock.monotonic();
+    for (const [entry, since] of this.#held) if (now > since + leaseMs) this.#held.delete(entry);
+    const held = new Set(this.#held.keys());
+    const first = this.#turn++;
+    const sentAt = server.now;
+    try {
+      const given = await this.#reach.ask(() => {
+        const all = [];
+        for (let n = 0; n < partitions; n++) {
+          all.push(...server.take(name, (first + n) % partitions, leaseMs, max - all.length, held, lost));
+        }
+        return all;
+      });
+      if (this.#stopped) return [];
+      if (lost && given.length < max) this.#lost = false;
+      for (const { entry } of given) {
+        this.#held.set(entry, now);
+        entry.believed = sentAt + leaseMs;
+      }
+      return given.map((one) => toRaw(one, 0, leaseMs));
+    } catch (error) {
+      this.#lost = true;
+      throw error;
+    } finally {
+      this.#reading--;
+    }
+  }
+
+  async settle(kind: "ack" | "drop", natives: readonly SimNative[]): Promise<readonly NativeOutcome[]> {
+    const { server, name } = this.#reach;
+    const entries = natives.map(({ entry }) => entry);
+    const outcomes = await this.#reach.ask(() => server.settle(name, kind, entries, 0)!);
+    for (const entry of entries) this.#held.delete(entry);
+    return outcomes;
+  }
+
+  async extend(natives: readonly SimNative[]): Promise<readonly NativeOutcome[]> {
+    const { server, name, leaseMs, clock } = this.#reach;
+    const entries = natives.map(({ entry }) => entry);
+    const now = clock.monotonic();
+    const sentAt = server.now;
+    const outcomes = await this.#reach.ask(() => server.extend(name, entries, leaseMs));
+    outcomes.forEach((outcome, at) => {
+      const entry = entries[at]!;
+      if (outcome === "stale") return void this.#held.delete(entry);
+      this.#held.set(entry, now);
+      entry.believed = sentAt + leaseMs;
+    });
+    return outcomes;
+  }
+
+  async release(natives: readonly SimNative[]): Promise<readonly NativeOutcome[]> {
+    const { server, name } = this.#reach;
+    const entries = natives.map(({ entry }) => entry);
+    const outcomes = await this.#reach.ask(() => server.release(name, entries));
+    for (const entry of entries) this.#held.delete(entry);
+    return outcomes;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#unwatch();
+    this.#bell.ring();
+    const { server, name, line } = this.#reach;
+    await line.ready().then(() => this.#reach.ask(() => server.releaseAll(name))).catch(() => {});
+  }
+}
