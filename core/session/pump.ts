@@ -186,7 +186,7 @@ export class Pump implements PumpSide {
     this.#leases.watch();
     if (gone.length > 0) {
       this.#context.post({ k: "signal", name: "missing-payload", topic: this.topic, details: { count: gone.length } });
-      void this.#settler.settle("ack", gone);
+      this.#settler.settleOurs("ack", gone);
     }
   }
 
@@ -211,8 +211,7 @@ export class Pump implements PumpSide {
   /** The host recorded an undecodable message, or could not. */
   recorded(id: number, ok: boolean): void {
     const entry = this.#undecodables.recorded(id, ok);
-    if (entry !== undefined && this.expired(entry)) this.#settler.giveBack([entry]);
-    else if (entry !== undefined) void this.#settler.settle("drop", [entry]);
+    if (entry !== undefined) this.#settler.settleOurs("drop", [entry]);
     this.pull();
   }
 

@@ -37,6 +37,14 @@ export class Settler {
     return this.#inFlight + this.#unconfirmed;
   }
 
+  /** Sends those that are still ours, and gives the others back. */
+  settleOurs(kind: "ack" | "drop", entries: readonly Entry[]): void {
+    const late = entries.filter((entry) => this.#pump.expired(entry));
+    const ours = entries.filter((entry) => !late.includes(entry));
+    if (ours.length > 0) void this.settle(kind, ours);
+    this.giveBack(late);
+  }
+
   /** Sends one batch. */
   async settle(kind: "ack" | "drop", entries: readonly Entry[], call?: number): Promise<void> {
     const { connection, callTimeoutMs } = this.#context;
