@@ -64,18 +64,19 @@ export interface MachineOptions {
   readonly starts?: readonly string[];
   /**
    * An event for an instance that is not there and that it may not start: `"retry"` (default) tries again while later events of
-   * the subject go first, and gives it up as `no_instance` in the end; `"dead_letter"` gives it up at once.
+   * the subject go first, and gives it up as `no_instance` in the end; `"dead_letter"` gives it up at once; `"defer"`
+   * sets it aside, which needs a store with a deferred list: the memory store has none.
    */
-  readonly onMissing?: "retry" | "dead_letter";
+  readonly onMissing?: "retry" | "dead_letter" | "defer";
   /** An event for an instance that has reached its end: `"dead_letter"` (default, as `instance_done`) or `"ignore"`. */
   readonly onFinal?: "dead_letter" | "ignore";
   /** Whether an instance is removed once it has reached its end. Needs `starts`. Default false: late events are recognised. */
   readonly removeFinal?: boolean;
   /**
    * An event that the machine does not handle in its state, one whose transition has neither target nor action included:
-   * `"process"` (default, counted), `"ignore"` or `"dead_letter"`.
+   * `"process"` (default, counted), `"ignore"`, `"dead_letter"`, or `"defer"` (as above).
    */
-  readonly unhandled?: "process" | "ignore" | "dead_letter";
+  readonly unhandled?: "process" | "ignore" | "dead_letter" | "defer";
   /** Version that snapshots are marked with; change it with the machine's shape. Default: the machine's, else `""`. */
   readonly version?: string;
   /** Brings a snapshot of another machine or version into this one's form. Absent: such an event is given up. */
@@ -117,6 +118,10 @@ export function machine(m: MachineLike, options: MachineOptions = {}): Route {
   }
   if (options.removeFinal === true && options.starts === undefined) {
     throw new InvalidOptionError("removeFinal needs starts: else any late event would start a new instance");
+  }
+  for (const name of ["onMissing", "unhandled"] as const) {
+    if (options[name] !== "defer") continue;
+    throw new InvalidOptionError(`${name}: "defer" needs a store with a deferred list, and there is none yet`);
   }
   return new MachineRoute({
     machine: m as unknown as AnyStateMachine,

@@ -38,6 +38,11 @@ export interface DispatcherOptions<T extends Topics, R, Tx> {
   readonly drainMs?: number;
   /** What happens to an event that no route takes. Default `"dead_letter"`. */
   readonly onUnknown?: "dead_letter" | "ignore";
+  /**
+   * After a dead letter, later events of its subject go on (`"continue"`, default), or are set aside until somebody releases
+   * them (`"park"`, which needs a store with a deferred list: the memory store has none).
+   */
+  readonly onDeadLetter?: "continue" | "park";
   /** Where the store's outbox is published while `run` goes on: another broker, or `false` for nowhere. Default: the broker. */
   readonly relay?: false | BrokerAdapter;
   /** Whether dead letters keep the intact envelope, which replay needs. Default true. */
@@ -84,6 +89,7 @@ const NAMES: readonly (keyof DispatcherOptions<Topics, unknown, unknown>)[] = [
   "maxAttempts",
   "maxBytes",
   "maxInFlight",
+  "onDeadLetter",
   "onOutcome",
   "onUnknown",
   "relay",
@@ -103,6 +109,9 @@ export function resolveSettings(options: DispatcherOptions<Topics, unknown, unkn
   checkRoutes(options.routes);
   for (const [at, step] of (options.use ?? []).entries()) {
     if (typeof step !== "function") throw new InvalidOptionError(`use[${at}] must be a function`);
+  }
+  if (checkOneOf("onDeadLetter", options.onDeadLetter ?? "continue", ["continue", "park"]) === "park") {
+    throw new InvalidOptionError('onDeadLetter: "park" needs a store with a deferred list, and there is none yet');
   }
   if (options.consumer === "") throw new InvalidOptionError("consumer must not be empty");
   const handlerTimeoutMs = checkRange("handlerTimeoutMs", options.handlerTimeoutMs ?? 900_000, 1, 24 * HOUR_MS);

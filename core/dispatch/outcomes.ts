@@ -16,6 +16,7 @@ import type { DeadLetterReason } from "../store/contract.ts";
  * | `ignored` | no route and `onUnknown: "ignore"`, or `ctx.ignore()` | acked |
  * | `retry` | the handler failed and may try again | its lane waits, then tries again |
  * | `unavailable` | the store, or something the handler needs, is down; not counted | its lane waits, then tries again |
+ * | `deferred` | set aside for its subject, with its receipt; needs a store with a deferred list | acked |
  * | `dead_lettered:…` | given up: record and receipt are stored | acked |
  * | `lost` | the broker took the delivery away; nothing was stored | none: it comes again |
  * | `released` | the run ended first; nothing was stored | given back |
@@ -24,6 +25,7 @@ export type Outcome =
   | "processed"
   | "duplicate"
   | "ignored"
+  | "deferred"
   | "retry"
   | "unavailable"
   | "lost"

@@ -5,13 +5,11 @@
  * @module
  */
 import type { Envelope, EnvelopeInit } from "../envelope.ts";
+import type { Deferred, Suspects } from "./deferred.ts";
+import type { ReceiptKey } from "./receipt_key.ts";
 
-/** Identity of a handled event: CloudEvents source + id, per consumer. Compared as exact strings. */
-export interface ReceiptKey {
-  readonly consumer: string;
-  readonly source: string;
-  readonly id: string;
-}
+export type { Deferred, DeferredEvent, Suspects } from "./deferred.ts";
+export type { ReceiptKey } from "./receipt_key.ts";
 
 /** Proof that an event was handled. */
 export interface Receipt extends ReceiptKey {
@@ -275,6 +273,10 @@ export interface Store<Tx = undefined> extends AsyncDisposable {
   readonly failures: Failures;
   readonly timers: Timers;
   readonly snapshots: Snapshots;
+  /** The deferred list, where the store has one: durable stores do. */
+  readonly deferred?: Deferred;
+  /** Marks of suspects, where the store has them: durable stores do. */
+  readonly suspects?: Suspects;
   /** Idempotent. Calls after it reject with `ClosedError`. */
   close(): Promise<void>;
 }
