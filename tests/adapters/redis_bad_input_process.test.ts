@@ -50,8 +50,11 @@ for (const isolation of ["worker", "inline"] as const) {
   );
 }
 
+/** Where the copy of the tree has the adapter. */
+const ADAPTER = "./adapters/redis/mod.ts";
+
 const MAIN = `
-import { RedisStreamsBroker } from "./adapters/redis/mod.ts";
+import { RedisStreamsBroker } from "${ADAPTER}";
 
 const broker = new RedisStreamsBroker({
   url: "redis://:${SECRET}@127.0.0.1:1",
