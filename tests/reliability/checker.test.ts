@@ -62,6 +62,7 @@ good("a member handed something just before it freezes", 1, "stop A A+0 B+0 cont
 good("a frozen member that kept its partition", 2, "A+0 stop A cont A A+1 A?0 A=0 A?1 A=1");
 good("a retried message that comes back first", 2, "A+0 A<0 A+0 A+1 A?0 A=0 A?1 A=1");
 good("an unexplained loss, but counts it", 1, "A+0 A-0 B+0 B?0 B=0", { lost: 1 });
+good("a member that had no time and hears of its loss late", 2, "A+0 A+1 B+0 B+1 B!0 B!1 A-0 A?1 A~1", { lost: 2 });
 good("a plain settle that came too late", 2, "A+0 A!0 A+1 A-1 B+0 B+1 B?0 B=0 B?1 B=1", { lost: 2 });
 good("a handing over between two messages", 2, "A+0 A?0 A=0 close A B+1 B?1 B=1");
 
@@ -76,7 +77,8 @@ bad(
   "A+0 B+1 A?0 A=0 B?1 B=1",
   /one owner: s:1 to B while s:0/,
 );
-bad("two owners of one message", 1, "A+0 B+0 A?0 A~0 B?0 B=0", /once: s:0 to B while A has/);
+bad("two owners of one message, and none is told", 1, "A+0 B+0 B?0 B=0", /once: s:0 to B while A has/);
+bad("two owners of one message, who both settle it", 1, "A+0 B+0 A?0 B?0 A=0 B=0", /fence: the settle of s:0 by A/);
 bad("a repetition nobody asked for", 1, "A+0 A+0 A?0 A=0", /once: s:0 to A/);
 bad("a held message that is overtaken", 2, "A+0 A<0 A+1 A+0 A?0 A=0 A?1 A=1", /one owner: s:1 to A while s:0/);
 bad(

@@ -24,10 +24,12 @@ interface Message {
 /** One hand-out of a message. */
 interface Holder {
   readonly member: string;
-  /** `sent` = a settle was sent that had no effect · `gone` = told that it is lost, or another member was handed it. */
-  state: "has" | "sent" | "settled" | "held" | "gone";
+  /** `gone` = told that it is lost, or another member was handed it. */
+  state: "has" | "settled" | "held" | "gone";
   /** The fault that allows somebody else to be handed it. */
   excuse: Incident | undefined;
+  /** Whether the member heard that it is lost, by its signal or by a stale settle; or nobody waited to hear of a settle. */
+  told: boolean;
 }
 
 /** One fault of one member. */
@@ -49,7 +51,8 @@ interface Member {
  * - order: first hand-outs of a subject count up one by one;
  * - one owner: nobody is handed a message while an earlier one of its subject is neither settled nor in his own hands, nor one
  *   that another member has;
- * - once: a message comes again only if it was held back, or its holder was killed, stopped, closed or told that it is lost;
+ * - once: a message comes again only if it was held back, or its holder was killed, stopped, closed or hears sooner or later that
+ *   it is lost;
  * - bound: one fault leads to no more duplicates than the member could have in flight (`prefetch`);
  * - fence: a settle takes effect only for whoever was handed the message last, once, and nothing is handed out after it.
  *
@@ -68,6 +71,8 @@ class Checker {
   readonly #next = new Map<string, number>();
   readonly #settledUpTo = new Map<string, number>();
   readonly #incidents: Incident[] = [];
+  /** Hand-outs that were followed by another, and what to say if nobody ever tells their member. */
+  readonly #untold: { readonly holder: Holder; readonly text: string }[] = [];
   /** What came of each settle, by the index of its line; absent = nobody heard. */
   readonly #outcomes = new Map<number, SettleOutcome>();
   readonly #told = new Map<string, string[]>();
@@ -171,13 +176,12 @@ class Checker {
     const messages = this.#messages.get(subject)!;
     for (let earlier = this.#doneUpTo(subject); earlier < n; earlier++) {
       const other = messages[earlier]!;
-      const state = member.hands.get(other)?.state;
-      if (other.done || state === "has" || state === "sent") continue;
+      if (other.done || member.hands.get(other)?.state === "has") continue;
       this.#violation("one owner", `${to} while ${other.name} is not settled and not in its hands`);
       break;
     }
     if (message.holder !== undefined) message.holder.state = "gone";
-    message.holder = { member: name, state: "has", excuse: undefined };
+    message.holder = { member: name, state: "has", excuse: undefined, told: false };
     member.hands.set(message, message.holder);
   }
 
@@ -193,9 +197,11 @@ class Checker {
   #again(message: Message, before: Holder, name: string, to: string): void {
     if (before.state === "held" && before.member === name) return;
     const excuse = before.excuse ?? this.#member(before.member).down;
-    if (excuse !== undefined) excuse.duplicates++;
-    else if (before.state === "gone" || before.state === "sent") this.#incidents.push({ cause: "lost", duplicates: 1 });
-    else if (!message.confirmed) this.#violation("once", `${to} while ${before.member} has or settles it`);
+    if (excuse !== undefined) return void excuse.duplicates++;
+    this.#incidents.push({ cause: "lost", duplicates: 1 });
+    if (!message.confirmed) {
+      this.#untold.push({ holder: before, text: `${to} while ${before.member} has or settles it` });
+    }
   }
 
   #settling(line: Extract<Line, { k: "settling" }>, message: Message, at: number): void {
@@ -205,7 +211,8 @@ class Checker {
     const last = message.holder?.member === line.member;
     // Of one that nobody waited for, or whose answer nobody was left to hear, we know by what followed.
     const effective = outcome === "settled" || (outcome !== "stale" && last && message.lastHanded < at);
-    if (holder?.state === "has") holder.state = effective ? "settled" : "sent";
+    if (holder?.state === "has" && effective) holder.state = "settled";
+    if (holder !== undefined && !effective && !line.confirm) holder.told = true;
     if (!effective) return;
     hands.delete(message);
     if (!last) this.#violation("fence", `the settle of ${message.name} by ${line.member}, a former owner, took effect`);
@@ -215,10 +222,15 @@ class Checker {
 
   #gaveUp(name: string, message: Message, how: "held" | "gone"): void {
     const holder = this.#member(name).hands.get(message);
-    if (holder !== undefined && holder.state !== "settled") holder.state = how;
+    if (holder === undefined || holder.state === "settled") return;
+    holder.state = how;
+    if (how === "gone") holder.told = true;
   }
 
   #end(): void {
+    for (const { holder, text } of this.#untold) {
+      if (!holder.told) this.#violation("once", text);
+    }
     for (const messages of this.#messages.values()) {
       for (const message of messages) {
         if (message.holder === undefined) this.#violation("sets", `${message.name} was never handed out`);

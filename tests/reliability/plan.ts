@@ -4,7 +4,7 @@
  * @module
  */
 import type { Findings } from "./findings.ts";
-import { FAULT_KINDS, type FaultKind, randomFrom, type Round, runFault } from "./faults.ts";
+import { type FaultKind, randomFrom, type Round, runFault } from "./faults.ts";
 import { Team, type TeamOptions } from "./team.ts";
 
 /** What is to be run. */
@@ -90,13 +90,4 @@ export function broken({ rounds, findings }: PlanResult, graceMs: number): strin
       `take-over: ${Math.round(takeOverMs)} ms after a ${kind}, promised are ${limitMs} ms`
     ),
   ];
-}
-
-/** Kinds of fault out of words; throws for one that is none. */
-export function kindsOf(words: readonly string[]): FaultKind[] {
-  return words.map((word) => {
-    const kind = FAULT_KINDS.find((kind) => kind === word || kind.startsWith(`${word} `));
-    if (kind === undefined) throw new TypeError(`Unknown fault "${word}": use ${FAULT_KINDS.join(", ")}`);
-    return kind;
-  });
 }
