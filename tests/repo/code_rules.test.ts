@@ -51,7 +51,9 @@ test("every error class has a code of its own, and its own name", () => {
   assert.deepEqual(wrongName, []);
   const codes = classes.flatMap(({ code }) => code === undefined ? [] : [code]);
   assert.deepEqual(codes.filter((code, index) => codes.indexOf(code) !== index), []);
-  const declared = [...(textOf("core/error_base.ts").match(/type ErrorCode =([^;]*);/)?.[1] ?? "").matchAll(/"([a-z-]+)"/g)]
+  const declared = [
+    ...(textOf("core/error_base.ts").match(/type ErrorCode =([^;]*);/)?.[1] ?? "").matchAll(/"([a-z-]+)"/g),
+  ]
     .map(([, code]) => code!);
   assert.deepEqual(declared, declared.toSorted());
   assert.deepEqual(codes.toSorted(), declared);
