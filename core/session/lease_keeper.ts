@@ -1,4 +1,5 @@
 import type { Timer } from "../clock.ts";
+import type { Native } from "../transport.ts";
 import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
 
 /**
@@ -10,6 +11,8 @@ export class LeaseKeeper {
   readonly #pump: PumpSide;
   #timer: Timer | undefined;
   #extending = false;
+  /** What was lost while it was being extended. */
+  readonly #ranOut = new Set<Entry>();
   #stopped = false;
 
   constructor(context: PumpContext, pump: PumpSide) {
@@ -36,7 +39,9 @@ export class LeaseKeeper {
     const { clock, transport } = this.#context;
     const now = clock.monotonic();
     const held = [...this.#pump.held()].filter((entry) => entry.leaseMs > 0);
-    this.#pump.lose(held.filter((entry) => now > entry.leaseUntil), "the lease ran out");
+    const late = held.filter((entry) => now > entry.leaseUntil);
+    if (this.#extending) { for (const entry of late) this.#ranOut.add(entry); }
+    this.#pump.lose(late, "the lease ran out");
     const due = held.filter((entry) => now <= entry.leaseUntil && entry.leaseUntil - now < entry.leaseMs * 2 / 3);
     // What runs out while the broker does not answer is lost in time all the same.
     if (due.length > 0 && transport.extend !== undefined && !this.#extending) void this.#extend(due);
@@ -58,16 +63,28 @@ export class LeaseKeeper {
         return transport.extend!(this.#pump.topic, this.#pump.group, sent.map((entry) => entry.native));
       });
       const lost: Entry[] = [];
+      const unwanted: Native[] = [];
       sent.forEach((entry, at) => {
         if (outcomes[at] === "stale") lost.push(entry);
+        else if (this.#ranOut.has(entry)) unwanted.push(entry.native);
         else entry.leaseUntil = sentAt + entry.leaseMs;
       });
+      this.#giveBack(unwanted);
       this.#pump.lose(lost.filter((entry) => this.#pump.holds(entry)), "the broker gave it to another consumer");
     } catch {
       // The connection knows; what is not extended in time is lost in a later round.
     } finally {
       this.#extending = false;
+      this.#ranOut.clear();
     }
+  }
+
+  /** The broker keeps these for us, but its answer came after we had lost them: nobody else would get them for a window. */
+  #giveBack(natives: readonly Native[]): void {
+    if (natives.length === 0) return;
+    const { transport, connection, callTimeoutMs } = this.#context;
+    const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
+    connection.call("release", callTimeoutMs, release).catch(() => {});
   }
 
   /** Ends the timer. */

@@ -135,7 +135,8 @@ export class OrderedReading implements Reading {
     return this.#parts.filter((part) =>
       !part.refused && (part.lost ? part.reading === 0 : all || part.hot) &&
       this.#ownership.epochOf(part.partition) !== undefined &&
-      !this.#ownership.isSurplus(part.partition)
+      // Nothing new of one on its way out, but what the server counts as given.
+      (part.lost || !this.#ownership.isSurplus(part.partition))
     );
   }
 

@@ -18,6 +18,9 @@ import { Actor, type ActorClock } from "./world.ts";
 /** How long after standing still a host needs to hear from its worker what both slept through. */
 const AWAKE_MS = 20;
 
+/** A lease is looked at every few milliseconds at most, and a message takes a few more to the host. */
+const LAG_MS = 12;
+
 /** A member of the group. */
 export class Process implements Watched {
   readonly style: Style;
@@ -65,6 +68,10 @@ export class Process implements Watched {
   get inStep(): boolean {
     if (!(this.#link instanceof QueuedLink)) return true;
     return this.#link.inStep && this.#scene.world.now > this.#thawedAt + AWAKE_MS;
+  }
+
+  get lagMs(): number {
+    return this.style.link === "inline" ? 0 : LAG_MS;
   }
 
   /** Its present line to the server. */

@@ -45,6 +45,8 @@ export interface Violation {
 }
 
 interface Hold {
+  /** When it was first handed out, among all: one that came again later is behind, whatever its place in the log. */
+  readonly order: number;
   /** Which giving of the message it came from. */
   readonly grant: number;
   state: "open" | "settled" | "retry";
@@ -61,6 +63,8 @@ export interface Watched {
   readonly slept: boolean;
   /** Whether its host knows of every loss that its session knows of. */
   readonly inStep: boolean;
+  /** How long its host needs to hear of a loss, milliseconds. */
+  readonly lagMs: number;
 }
 
 /** Watches one run. */
@@ -77,6 +81,7 @@ export class Rules implements ServerEvents {
   readonly #entries = new Map<string, Entry>();
   /** Consumers and records that stand behind a settle: member, message, kind. */
   readonly #asked = new Set<string>();
+  #order = 0;
   readonly #lastFirst = new Map<string, number>();
   readonly #seen = new Set<Entry>();
   /** Settles that were sent and not answered. */
@@ -122,11 +127,18 @@ export class Rules implements ServerEvents {
     const name = `${entry.id} (${entry.partition}/${entry.seq}, subject ${entry.subject}) by ${member.name}`;
     this.#world.note(() => `${member.name} is handed ${entry.id}, attempt ${delivery.attempt}`);
     this.#first(member, entry, name);
-    const next: Hold = { grant: entry.grants, state: "open", attempt: delivery.attempt, dueAt: 0 };
+    const order = hold?.order ?? this.#order++;
+    const next: Hold = { order, grant: entry.grants, state: "open", attempt: delivery.attempt, dueAt: 0 };
     const theirs = this.#isTheirs(member, entry);
     // A host that has not heard of a loss yet cannot act on it.
-    if (!member.inStep || member.slept) return void (theirs ? holds.set(entry, next) : undefined);
-    if (!theirs) this.broken("late", `${name} was handed out though its lease is over`);
+    if (!member.inStep || member.slept) {
+      // It may come from an earlier giving, which is lost.
+      if (theirs && delivery.attempt >= entry.deliveries - 1) holds.set(entry, next);
+      return;
+    }
+    if (!theirs && !this.#isJustOver(member, entry)) {
+      this.broken("late", `${name} was handed out though its lease is over`);
+    }
     if (hold?.state === "open") this.broken("twice", `${name} was handed out while it was being handled`);
     if (hold?.state === "settled") {
       this.broken("twice", `${name} was handed out again though it was settled and not lost`);
@@ -139,7 +151,7 @@ export class Rules implements ServerEvents {
         this.broken("retry", `${name} came back ${hold.dueAt - this.#world.now} ms early`);
       }
     }
-    this.#inOrder(holds, member, entry, name);
+    this.#inOrder(holds, member, entry, order, name);
     holds.set(entry, next);
   }
 
@@ -152,18 +164,24 @@ export class Rules implements ServerEvents {
     this.#lastFirst.set(entry.subject, Math.max(last, entry.seq));
   }
 
-  #inOrder(holds: Map<Entry, Hold>, member: Watched, entry: Entry, name: string): void {
+  #inOrder(holds: Map<Entry, Hold>, member: Watched, entry: Entry, order: number, name: string): void {
     if (entry.subject === undefined) return;
     for (const earlier of this.server.log[entry.partition]!) {
       if (earlier.seq >= entry.seq) break;
       if (earlier.subject !== entry.subject || earlier.settled !== undefined) continue;
       const hold = holds.get(earlier);
-      if (hold?.state === "retry" && hold.grant === earlier.grants && this.#isSurely(member, earlier)) {
+      const before = this.#ordered || (hold?.order ?? 0) < order;
+      if (hold?.state === "retry" && before && hold.grant === earlier.grants && this.#isSurely(member, earlier)) {
         this.broken("retry", `${name} was handed out while number ${earlier.seq} of its subject was held back`);
       } else if (this.#ordered && hold === undefined) {
         this.broken("order", `${name} was handed out before number ${earlier.seq}, which is not settled`);
       }
     }
+  }
+
+  /** Whether its lease ran out so lately that the host cannot have heard. */
+  #isJustOver(member: Watched, entry: Entry): boolean {
+    return !this.#ordered && entry.holder === member.name && this.#world.now - entry.until < member.lagMs;
   }
 
   /** Whether the member must know that a message is its own: it counts leases from when it asked. */

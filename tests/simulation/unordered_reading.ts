@@ -26,13 +26,14 @@ export class UnorderedReading implements Reading {
   }
 
   async fetch(request: FetchRequest): Promise<readonly Raw[]> {
-    const { clock, line, leaseMs } = this.#reach;
+    const { clock, line, leaseMs, server } = this.#reach;
+    const askedAt = server.now;
     // A lease counts from when the fetch was sent, so the wait must be short against it.
     const until = clock.monotonic() + Math.min(request.waitMs, leaseMs / 4);
     if (!line.connected) await line.ready();
     for (;;) {
       if (this.#stopped || request.signal.aborted) return [];
-      const raws = await this.#read(request.max);
+      const raws = await this.#read(request.max, askedAt);
       if (raws.length > 0) return raws;
       const left = until - clock.monotonic();
       if (left <= 0) return [];
@@ -40,7 +41,7 @@ export class UnorderedReading implements Reading {
     }
   }
 
-  async #read(max: number): Promise<Raw[]> {
+  async #read(max: number, askedAt: number): Promise<Raw[]> {
     const { server, name, leaseMs, partitions } = this.#reach;
     // Its own reads in flight look like lost ones: a look at them must be alone, and nothing new is taken before it.
     const lost = this.#lost;
@@ -51,7 +52,6 @@ export class UnorderedReading implements Reading {
     for (const [entry, since] of this.#held) if (now > since + leaseMs) this.#held.delete(entry);
     const held = new Set(this.#held.keys());
     const first = this.#turn++;
-    const sentAt = server.now;
     try {
       const given = await this.#reach.ask(() => {
         const all = [];
@@ -64,7 +64,7 @@ export class UnorderedReading implements Reading {
       if (lost && given.length < max) this.#lost = false;
       for (const { entry } of given) {
         this.#held.set(entry, now);
-        entry.believed = sentAt + leaseMs;
+        entry.believed = askedAt + leaseMs;
       }
       return given.map((one) => toRaw(one, 0, leaseMs));
     } catch (error) {
@@ -101,6 +101,7 @@ export class UnorderedReading implements Reading {
   async release(natives: readonly SimNative[]): Promise<readonly NativeOutcome[]> {
     const { server, name } = this.#reach;
     const entries = natives.map(({ entry }) => entry);
+    for (const entry of entries) entry.believed = 0;
     const outcomes = await this.#reach.ask(() => server.release(name, entries));
     for (const entry of entries) this.#held.delete(entry);
     return outcomes;
