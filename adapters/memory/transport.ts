@@ -72,6 +72,7 @@ export class MemoryTransport implements Transport {
   readonly #ordered: boolean;
   readonly #members = new Map<string, MemoryMember>();
   #events: TransportEvents | undefined;
+  #closed = false;
 
   constructor(hub: MemoryHub, clock: Clock, ordered: boolean, maxBytes: number) {
     this.#hub = hub;
@@ -94,7 +95,12 @@ export class MemoryTransport implements Transport {
     return Promise.resolve(outcomes);
   }
 
-  #member(topic: string, group: string): MemoryMember {
+  #find(topic: string, group: string): MemoryMember | undefined {
+    return this.#members.get(`${group}\0${topic}`);
+  }
+
+  /** Joins where it is none yet. */
+  #join(topic: string, group: string): MemoryMember {
     const key = `${group}\0${topic}`;
     let member = this.#members.get(key);
     if (member === undefined) {
@@ -111,7 +117,8 @@ export class MemoryTransport implements Transport {
   }
 
   async fetch(topic: string, request: FetchRequest): Promise<readonly Raw[]> {
-    const member = this.#member(topic, request.group);
+    if (this.#closed) return [];
+    const member = this.#join(topic, request.group);
     let found = this.#take(member, request.max);
     if (found.length === 0 && request.waitMs > 0) {
       await member.wait(this.#clock, request.waitMs, request.signal);
@@ -125,8 +132,9 @@ export class MemoryTransport implements Transport {
   }
 
   ack(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]> {
-    const member = this.#member(topic, group);
-    return Promise.resolve(natives.map((native) => outcome(member.group.settle(member, native as number))));
+    const member = this.#find(topic, group);
+    const settle = (native: Native): boolean => member?.group.settle(member, native as number) ?? false;
+    return Promise.resolve(natives.map((native) => outcome(settle(native))));
   }
 
   drop(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]> {
@@ -139,8 +147,9 @@ export class MemoryTransport implements Transport {
     natives: readonly Native[],
     _delayMs: number,
   ): Promise<readonly NativeOutcome[]> {
-    const member = this.#member(topic, group);
-    return Promise.resolve(member.group.giveBack(member, natives as readonly number[]).map(outcome));
+    const member = this.#find(topic, group);
+    const ours = member?.group.giveBack(member, natives as readonly number[]) ?? natives.map(() => false);
+    return Promise.resolve(ours.map(outcome));
   }
 
   unsubscribe(topic: string, group: string): Promise<void> {
@@ -157,6 +166,7 @@ export class MemoryTransport implements Transport {
   reset(_why: string): void {}
 
   close(): Promise<void> {
+    this.#closed = true;
     for (const member of this.#members.values()) {
       member.group.leave(member);
       member.wake();

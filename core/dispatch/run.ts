@@ -17,6 +17,9 @@ import type { OutboxWatch } from "./outbox_watch.ts";
 import type { Services } from "./services.ts";
 import type { TimerService } from "./timers.ts";
 
+/** How long a run waits for what has begun, where its time is up. */
+const LAST_MS = 1_000;
+
 /** What a run works with. */
 export interface RunParts {
   readonly broker: BrokerAdapter;
@@ -60,7 +63,8 @@ export class Run {
       const errors = await this.#consumeAll(topics, undefined);
       const end = await this.#drain();
       side.abort();
-      await Promise.all(tasks);
+      // What is on its way to a broker that does not answer ends without the run.
+      await this.#orUntil(this.#last(end), Promise.all(tasks));
       await this.#flush(end);
       if (errors.length > 0) throw errors[0];
     });
@@ -68,14 +72,14 @@ export class Run {
 
   /** Consumes what is ready until nothing is left, fires due timers, then publishes the outbox. */
   async once(topics: readonly string[], idleMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const { lanes, timers } = this.#parts;
+    const { timers } = this.#parts;
     await this.#withSignal(signal, async () => {
       let busy = true;
       while (busy && !this.#stop.signal.aborted) {
         this.#taken = 0;
         const errors = await this.#consumeAll(topics, idleMs);
-        // With work at hand the prefetch may have hidden what else was ready.
-        busy = this.#taken > 0 && lanes.jobs > 0;
+        // With work at hand the prefetch may have hidden what else was ready; so the last look takes nothing.
+        busy = this.#taken > 0;
         await this.#untilEmpty();
         if (errors.length > 0) {
           await this.#drain();
@@ -165,8 +169,13 @@ export class Run {
     const over = new AbortController();
     const left = Math.max(1, end - this.#clock.monotonic());
     const timer = this.#clock.timer(left, () => over.abort());
-    await relay.flush(over.signal);
+    await this.#orUntil(this.#last(end), relay.flush(over.signal));
     timer.cancel();
+  }
+
+  /** Until when what has begun may still end by itself. */
+  #last(end: number): number {
+    return Math.max(end, this.#clock.monotonic() + LAST_MS);
   }
 
   /** Waits for `event`, at most until the moment `end`. */

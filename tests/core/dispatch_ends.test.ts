@@ -173,3 +173,17 @@ test("a drain waits for a timer that is late, and does not spin meanwhile", asyn
   const report = await rig.finish(run);
   assert.deepEqual([report.processed, report.released], [1, 0]);
 });
+
+test("a stopped run ends in its time though the downstream of its relay never answers", async () => {
+  const rig = new Rig({ drainMs: 5_000, routes: { n: (_, ctx) => void ctx.publish("out", { type: "m" }) } });
+  rig.broker.publishAll = () => new Promise(() => {});
+  rig.deliver("n", "s");
+  const run = rig.run();
+  await rig.untilEnded(1);
+  rig.stop();
+  const before = rig.clock.monotonic();
+  let over = false;
+  void run.then(() => over = true);
+  await rig.clock.advanceUntil(() => over, 60_000);
+  assert.ok(rig.clock.monotonic() - before <= 10_000);
+});

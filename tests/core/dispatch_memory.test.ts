@@ -158,15 +158,17 @@ test("a backlog of events that are handled at once leaves the event loop its tur
     }
   }
   const clock = new Ticking();
+  let delivered = 0;
   const broker = {
     topics: {},
     group: "g",
     source: "/s",
     capabilities: { deliveryCount: "exact", dedupWindowMs: 0 },
     recordUndecodableTo: () => {},
+    // What was delivered, and acked, is not delivered again.
     subscribe: async function* () {
-      for (let n = 0; n < 3_200; n++) {
-        const envelope = deliveries[n]!;
+      while (delivered < 3_200) {
+        const envelope = deliveries[delivered++]!;
         yield { envelope, topic: "t", attempt: 0, lost: false, ack: () => Promise.resolve("accepted") };
       }
     },
@@ -187,4 +189,22 @@ test("a backlog of events that are handled at once leaves the event loop its tur
   const report = await app.runOnce(["t"]);
   assert.equal(report.processed, 3_200);
   assert.ok(clock.turns >= 190, `${clock.turns} turns`);
+});
+
+test("runOnce takes all that is ready, also where the window is full whenever it asks for more", async (t) => {
+  for (const waits of [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]) {
+    const broker = new MemoryBroker({ prefetch: 1, source: "/s", logger: false });
+    t.cleanup(() => broker.close());
+    const app = new InboundDispatcher({
+      broker,
+      logger: false,
+      routes: {
+        n: async () => {
+          for (let n = 0; n < waits; n++) await Promise.resolve();
+        },
+      },
+    });
+    for (let n = 0; n < 10; n++) await broker.publish("t", { type: "n", subject: `s${n}` });
+    assert.equal((await app.runOnce(["t"])).processed, 10, `with handlers that take ${waits} turns`);
+  }
 });
