@@ -11,6 +11,8 @@ import type { Line } from "./history.ts";
 function lines(text: string): Line[] {
   const words = text.split(/\s+/).filter((word) => word !== "");
   const out: Line[] = [];
+  const hands = new Map<string, number[]>();
+  let next = 0;
   while (words.length > 0) {
     const word = words.shift()!;
     const what = (["kill", "stop", "cont", "close"] as const).find((name) => name === word);
@@ -18,8 +20,12 @@ function lines(text: string): Line[] {
       out.push({ k: "fault", what, member: words.shift()! });
       continue;
     }
-    const [, member = "", sign = "", number = ""] = word.match(/^(\w+)([+?!=~<-])(\d+)$/)!;
-    const about = { member, subject: "s", n: Number(number) };
+    const [, member = "", sign = "", number = "", dash] = word.match(/^(\w+)([+?!=~<-])(\d+)('?)$/)!;
+    const known = hands.get(member + number) ?? [];
+    hands.set(member + number, known);
+    if (sign === "+") known.push(next++);
+    const d = known.at(dash === "'" ? -2 : -1) ?? -1;
+    const about = { member, d, subject: "s", n: Number(number) };
     if (sign === "+") out.push({ k: "handed", ...about });
     else if (sign === "?" || sign === "!") out.push({ k: "settling", confirm: sign === "?", ...about });
     else if (sign === "=" || sign === "~") {
@@ -64,6 +70,12 @@ good("a retried message that comes back first", 2, "A+0 A<0 A+0 A+1 A?0 A=0 A?1 
 good("an unexplained loss, but counts it", 1, "A+0 A-0 B+0 B?0 B=0", { lost: 1 });
 good("a member that had no time and hears of its loss late", 2, "A+0 A+1 B+0 B+1 B!0 B!1 A-0 A?1 A~1", { lost: 2 });
 good("a plain settle that came too late", 2, "A+0 A!0 A+1 A-1 B+0 B+1 B?0 B=0 B?1 B=1", { lost: 2 });
+good(
+  "a member that has it again and whose old settle is refused",
+  2,
+  "A+0 stop A cont A A-0 A+0 A?0' A~0' A+1 A?0 A=0 A?1 A=1",
+  { stop: 1 },
+);
 good("a handing over between two messages", 2, "A+0 A?0 A=0 close A B+1 B?1 B=1");
 
 bad("a lost message", 2, "A+0 A?0 A=0", /sets: s:1 was never handed out/);
@@ -112,6 +124,12 @@ bad(
   /sets: s:0 was never settled/,
 );
 bad("a message settled twice", 1, "A+0 A?0 A=0 A?0 A=0", /fence: s:0 was settled twice/);
+bad(
+  "a settle of an earlier hand-out to the same member",
+  1,
+  "A+0 A-0 A+0 A?0' A=0' A?0 A~0",
+  /fence: the settle of s:0 by A/,
+);
 bad(
   "more duplicates than were in flight",
   3,

@@ -5,7 +5,7 @@
  */
 import type { SettleOutcome } from "../../core/contract.ts";
 import type { Cause, Findings } from "./findings.ts";
-import type { Line } from "./history.ts";
+import type { Hand, Line } from "./history.ts";
 
 /** How many violations of a kind are told. */
 const MOST = 5;
@@ -39,7 +39,10 @@ interface Incident {
 }
 
 interface Member {
-  readonly hands: Map<Message, Holder>;
+  /** Its hand-outs by number, but for those that are settled. */
+  readonly hands: Map<number, Holder>;
+  /** The last one of each message. */
+  readonly latest: Map<Message, Holder>;
   /** What goes on now; a stopped member's excuse ends when it goes on. */
   down: Incident | undefined;
 }
@@ -98,9 +101,9 @@ class Checker {
         const message = this.#messages.get(line.subject)?.[line.n];
         if (message !== undefined) message.lastHanded = at;
       } else if (line.k === "settling") {
-        sent.set(`${line.member} ${line.subject}:${line.n}`, at);
+        sent.set(`${line.member} ${line.d}`, at);
       } else if (line.k === "settled") {
-        this.#outcomes.set(sent.get(`${line.member} ${line.subject}:${line.n}`) ?? -1, line.outcome);
+        this.#outcomes.set(sent.get(`${line.member} ${line.d}`) ?? -1, line.outcome);
       }
     });
   }
@@ -113,7 +116,9 @@ class Checker {
 
   #member(name: string): Member {
     let member = this.#members.get(name);
-    if (member === undefined) this.#members.set(name, member = { hands: new Map(), down: undefined });
+    if (member === undefined) {
+      this.#members.set(name, member = { hands: new Map(), latest: new Map(), down: undefined });
+    }
     return member;
   }
 
@@ -131,11 +136,11 @@ class Checker {
           if (line.outcome === "settled") message.confirmed = true;
           if (line.outcome !== "stale") return;
           this.#stale++;
-          return this.#gaveUp(line.member, message, "gone");
+          return this.#gaveUp(line, "gone");
         case "held":
-          return this.#gaveUp(line.member, message, "held");
+          return this.#gaveUp(line, "held");
         case "lost":
-          return this.#gaveUp(line.member, message, "gone");
+          return this.#gaveUp(line, "gone");
       }
     });
     this.#end();
@@ -162,7 +167,7 @@ class Checker {
     if (what === "cont") member.down = undefined;
   }
 
-  #handed({ member: name, subject, n }: Extract<Line, { k: "handed" }>, message: Message): void {
+  #handed({ member: name, d, subject, n }: Extract<Line, { k: "handed" }>, message: Message): void {
     const member = this.#member(name);
     const to = `${message.name} to ${name}`;
     const next = this.#next.get(subject) ?? 0;
@@ -176,13 +181,14 @@ class Checker {
     const messages = this.#messages.get(subject)!;
     for (let earlier = this.#doneUpTo(subject); earlier < n; earlier++) {
       const other = messages[earlier]!;
-      if (other.done || member.hands.get(other)?.state === "has") continue;
+      if (other.done || member.latest.get(other)?.state === "has") continue;
       this.#violation("one owner", `${to} while ${other.name} is not settled and not in its hands`);
       break;
     }
     if (message.holder !== undefined) message.holder.state = "gone";
     message.holder = { member: name, state: "has", excuse: undefined, told: false };
-    member.hands.set(message, message.holder);
+    member.hands.set(d, message.holder);
+    member.latest.set(message, message.holder);
   }
 
   /** The first number of a subject that is not settled. */
@@ -206,23 +212,23 @@ class Checker {
 
   #settling(line: Extract<Line, { k: "settling" }>, message: Message, at: number): void {
     const { hands } = this.#member(line.member);
-    const holder = hands.get(message);
+    const holder = hands.get(line.d);
     const outcome = this.#outcomes.get(at);
-    const last = message.holder?.member === line.member;
+    const last = message.holder === holder;
     // Of one that nobody waited for, or whose answer nobody was left to hear, we know by what followed.
     const effective = outcome === "settled" || (outcome !== "stale" && last && message.lastHanded < at);
-    if (holder?.state === "has" && effective) holder.state = "settled";
     if (holder !== undefined && !effective && !line.confirm) holder.told = true;
     if (!effective) return;
-    hands.delete(message);
+    if (holder?.state === "has") holder.state = "settled";
+    hands.delete(line.d);
     if (!last) this.#violation("fence", `the settle of ${message.name} by ${line.member}, a former owner, took effect`);
     if (message.done) this.#violation("fence", `${message.name} was settled twice`);
     message.done = true;
   }
 
-  #gaveUp(name: string, message: Message, how: "held" | "gone"): void {
-    const holder = this.#member(name).hands.get(message);
-    if (holder === undefined || holder.state === "settled") return;
+  #gaveUp({ member, d }: Hand, how: "held" | "gone"): void {
+    const holder = this.#member(member).hands.get(d);
+    if (holder === undefined) return;
     holder.state = how;
     if (how === "gone") holder.told = true;
   }

@@ -13,28 +13,24 @@ import type { SettleOutcome } from "../../core/contract.ts";
 /** Something done to a member: `stop` and `cont` are SIGSTOP and SIGCONT, `close` is an orderly end. */
 export type Fault = "kill" | "stop" | "cont" | "close";
 
-/** One line of a history. Messages are known by subject and number; the numbers of a subject count up from 0. */
+/** A delivery: the `d`th that the member was handed, of message `n` of a subject, which count up from 0. */
+export interface Hand {
+  readonly member: string;
+  readonly d: number;
+  readonly subject: string;
+  readonly n: number;
+}
+
+/** One line of a history. */
 export type Line =
-  | { readonly k: "handed"; readonly member: string; readonly subject: string; readonly n: number }
+  | (Hand & { readonly k: "handed" })
   /** A settle is about to be sent; `confirm` = its outcome will be known. */
-  | {
-    readonly k: "settling";
-    readonly member: string;
-    readonly subject: string;
-    readonly n: number;
-    readonly confirm: boolean;
-  }
-  | {
-    readonly k: "settled";
-    readonly member: string;
-    readonly subject: string;
-    readonly n: number;
-    readonly outcome: SettleOutcome;
-  }
+  | (Hand & { readonly k: "settling"; readonly confirm: boolean })
+  | (Hand & { readonly k: "settled"; readonly outcome: SettleOutcome })
   /** Held back by `retry`. */
-  | { readonly k: "held"; readonly member: string; readonly subject: string; readonly n: number }
-  /** The delivery's signal aborted. */
-  | { readonly k: "lost"; readonly member: string; readonly subject: string; readonly n: number }
+  | (Hand & { readonly k: "held" })
+  /** Its signal aborted. */
+  | (Hand & { readonly k: "lost" })
   | { readonly k: "fault"; readonly member: string; readonly what: Fault };
 
 /** A history being written. */

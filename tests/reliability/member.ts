@@ -6,7 +6,7 @@
 import process from "node:process";
 import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
 import type { Delivery } from "../../core/contract.ts";
-import { Journal } from "./history.ts";
+import { type Hand, Journal } from "./history.ts";
 import { brokerOptions, listen, type MemberSettings, say, told } from "./settings.ts";
 
 const settings = told<MemberSettings>();
@@ -18,24 +18,21 @@ const lanes = new Map<string, Promise<void>>();
 const running = new Set<Promise<void>>();
 const held: (() => Promise<string>)[] = [];
 
-interface Message {
-  readonly subject: string;
-  readonly n: number;
-}
+let taken = 0;
 
 function take(delivery: Delivery): void {
   const { subject = "", data } = delivery.envelope;
-  const message: Message = { subject, n: data as number };
+  const hand: Hand = { member, d: taken++, subject, n: data as number };
   let settled = false;
-  void journal.write({ k: "handed", member, ...message });
+  void journal.write({ k: "handed", ...hand });
   delivery.signal.addEventListener("abort", () => {
-    if (!settled) void journal.write({ k: "lost", member, ...message });
+    if (!settled) void journal.write({ k: "lost", ...hand });
   });
   const settle = async (confirm: boolean): Promise<string> => {
-    await journal.write({ k: "settling", member, ...message, confirm });
+    await journal.write({ k: "settling", ...hand, confirm });
     settled = true;
     const outcome = await delivery.ack({ confirm });
-    void journal.write({ k: "settled", member, ...message, outcome });
+    void journal.write({ k: "settled", ...hand, outcome });
     return outcome;
   };
   if (mode === "hold") {
@@ -45,7 +42,7 @@ function take(delivery: Delivery): void {
   const before = lanes.get(subject);
   const mine = (async () => {
     await before;
-    await work(delivery, message, settle);
+    await work(delivery, hand, settle);
   })();
   lanes.set(subject, mine);
   running.add(mine);
@@ -57,20 +54,20 @@ function take(delivery: Delivery): void {
 
 async function work(
   delivery: Delivery,
-  message: Message,
+  hand: Hand,
   settle: (confirm: boolean) => Promise<string>,
 ): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, Math.random() * settings.workMs));
   // Half of what is lost is settled all the same, as by a handler that does not look: it must have no effect.
   if (delivery.lost && Math.random() < 0.5) return;
-  if (delivery.attempt === 0 && message.n % 23 === 7) {
+  if (delivery.attempt === 0 && hand.n % 23 === 7) {
     const held = delivery.retry({ delayMs: Math.random() * 50 });
     // It holds from the call on; what is handed out next is written behind this.
-    void journal.write({ k: "held", member, ...message });
+    void journal.write({ k: "held", ...hand });
     await held;
     return;
   }
-  await settle(delivery.attempt > 0 || message.n % 2 === 0);
+  await settle(delivery.attempt > 0 || hand.n % 2 === 0);
 }
 
 async function read(): Promise<void> {
