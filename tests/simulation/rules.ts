@@ -49,7 +49,7 @@ interface Hold {
   readonly order: number;
   /** Which giving of the message it came from. */
   readonly grant: number;
-  state: "open" | "settled" | "retry";
+  state: "open" | "settled" | "retry" | "unsure";
   attempt: number;
   dueAt: number;
 }
@@ -132,8 +132,8 @@ export class Rules implements ServerEvents {
     const theirs = this.#isTheirs(member, entry);
     // A host that has not heard of a loss yet cannot act on it.
     if (!member.inStep || member.slept) {
-      // It may come from an earlier giving, which is lost.
-      if (theirs && delivery.attempt >= entry.deliveries - 1) holds.set(entry, next);
+      // It may come from an earlier giving, which is lost: then it comes again.
+      if (theirs) holds.set(entry, { ...next, state: "unsure" });
       return;
     }
     if (!theirs && !this.#isJustOver(member, entry)) {
