@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { onLeg, type TestContext } from "../support/test.ts";
+import { onLeg, type TestContext, until } from "../support/test.ts";
 import type { ConsumerLine } from "./redis_faults_consumer.ts";
 import { assertFirstInOrder, Collector, Consumer, events, makeBroker, space, TOPIC } from "./redis_faults_rig.ts";
 
@@ -16,9 +16,9 @@ async function midWork(context: TestContext, url: string): Promise<{ consumer: C
   await consumer.said((line) => line.what === "state" && line.state === "active");
   const broker = makeBroker(context, { ...own, ...options });
   const collector = new Collector(context, broker);
+  await until(() => broker.health().topics[0]?.state === "standby", { what: "the second one to stand by" });
   await publisher.publishAll(TOPIC, events(0, 60));
   await consumer.said((line) => line.what === "settled" && line.n === 10);
-  assert.equal(broker.health().topics[0]?.state, "standby");
   assert.deepEqual(collector.numbers, []);
   return { consumer, collector };
 }
