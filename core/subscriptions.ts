@@ -1,7 +1,7 @@
 import { Backoff, type Clock, type Timer } from "./clock.ts";
 import type { Capabilities, SubscribeOptions, TopicHealth } from "./contract.ts";
 import type { HeldDelivery } from "./delivery.ts";
-import { type EdaError, EnvelopeCorruptError, isEdaError } from "./errors.ts";
+import { BrokerUnavailableError, type EdaError, EnvelopeCorruptError, isEdaError } from "./errors.ts";
 import type { SessionClient } from "./session_client.ts";
 import type { ToHost, ToSession } from "./session/messages.ts";
 import { DeliveryStream } from "./stream.ts";
@@ -70,6 +70,7 @@ export class Subscriptions implements SubscriptionHost {
   async #subscribe(subscription: Subscription): Promise<void> {
     const { topic, group, prefetch } = subscription;
     await this.#client.start();
+    if (!this.#isOurs(subscription)) throw new BrokerUnavailableError("the subscription was left before it began");
     const sub = subscription.sub;
     const at = this.clock.monotonic();
     const answer = await this.call((call) => ({ k: "subscribe", call, sub, topic, group, prefetch, at }));
@@ -120,10 +121,16 @@ export class Subscriptions implements SubscriptionHost {
     for (const subscription of this.#byKey.values()) this.#again(subscription, new Backoff(this.clock, 100, 1_000));
   }
 
+  /** Whether it was not left: a session would read for nobody. */
+  #isOurs(subscription: Subscription): boolean {
+    return this.#bySub.get(subscription.sub) === subscription;
+  }
+
   #again(subscription: Subscription, backoff: Backoff): void {
+    if (!this.#isOurs(subscription)) return;
     const sub = subscription.sub;
     this.#start(subscription).catch((error) => {
-      if (this.#closed || subscription.sub !== sub) return;
+      if (this.#closed || subscription.sub !== sub || !this.#isOurs(subscription)) return;
       if (isEdaError(error) && !error.retriable) return this.#remove(subscription, error);
       const timer = this.clock.timer(backoff.next(), () => {
         this.#timers.delete(timer);

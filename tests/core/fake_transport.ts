@@ -160,18 +160,30 @@ export class MortalLink implements Link {
 
   start(sink: LinkSink): Promise<void> {
     this.#sink = sink;
-    return this.#link.start(sink);
+    return this.#live(this.#link);
+  }
+
+  /** A dead session says nothing any more. */
+  #live(link: InlineLink): Promise<void> {
+    const { down, up } = this.#sink;
+    return link.start({
+      receive: (message) => this.#link === link ? this.#sink.receive(message) : undefined,
+      down,
+      up,
+    });
   }
 
   /** As when its worker died. */
   die(): void {
-    void this.#link.end(0);
+    const dead = this.#link;
+    this.#link = this.#make();
+    // A thread takes its session with it; here it must be stopped.
+    dead.post({ k: "close", call: -1, drainMs: 0 });
     this.#sink.down(new WorkerCrashedError("died on purpose"));
   }
 
   async rise(): Promise<void> {
-    this.#link = this.#make();
-    await this.#link.start(this.#sink);
+    await this.#live(this.#link);
     this.#sink.up();
   }
 

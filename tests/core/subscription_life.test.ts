@@ -1,5 +1,7 @@
 /** How subscriptions end and begin again: nothing that was acked comes again, nothing is kept that nobody reads. */
 import assert from "node:assert/strict";
+import { BrokerUnavailableError } from "../../core/errors.ts";
+import { gate } from "./dispatch_rig.ts";
 import { FakeTransportBroker, raw } from "./fake_transport.ts";
 import { test } from "../support/test.ts";
 import { VirtualClock } from "../support/virtual_clock.ts";
@@ -49,5 +51,50 @@ test("a subscription is left 5 s after its reader, also where a schema was asked
   await clock.advance(6_000);
   assert.deepEqual(broker.transport.calls("release"), ["release t a"]);
   assert.deepEqual(broker.transport.calls("unsubscribe"), ["unsubscribe t"]);
+  await broker.close();
+});
+
+test("a subscription that was left while its session started is not begun", async () => {
+  const clock = new VirtualClock();
+  const broker = new FakeTransportBroker(clock);
+  const { link, transport } = broker;
+  const starting = gate();
+  const start = link.start.bind(link);
+  link.start = async (sink) => {
+    await starting.promise;
+    await start(sink);
+  };
+  const stop = new AbortController();
+  const next = broker.subscribe("t", { signal: stop.signal }).next();
+  await clock.flush();
+  stop.abort();
+  await next;
+  await clock.advance(6_000);
+  starting.open();
+  await clock.advance(1_000);
+  assert.deepEqual(transport.calls("fetch"), []);
+  assert.deepEqual(broker.health().topics, []);
+  await broker.close();
+});
+
+test("a subscription that was left while a new session could not connect is not begun", async () => {
+  const clock = new VirtualClock();
+  const broker = new FakeTransportBroker(clock);
+  const { link, transport } = broker;
+  const stream = broker.subscribe("t");
+  const next = stream.next();
+  await clock.flush();
+  link.die();
+  transport.onOpen = () => Promise.reject(new BrokerUnavailableError("gone"));
+  await link.rise();
+  await clock.advance(1_000);
+  void stream.return!();
+  await next;
+  await clock.advance(6_000);
+  assert.deepEqual(broker.health().topics, []);
+  transport.onOpen = () => Promise.resolve();
+  transport.log.length = 0;
+  await clock.advance(10_000);
+  assert.deepEqual(transport.log, []);
   await broker.close();
 });
