@@ -25,8 +25,8 @@ const SMALL_U = 117;
 const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
-/** The bytes of all strings of the present call, put together by OR: below 128 = all of them are ASCII. */
-let seen = 0;
+/** Whether all strings of the present call are ASCII so far. */
+let ascii = true;
 
 function skipSpace(bytes: Uint8Array, at: number): number {
   for (;; at++) {
@@ -45,22 +45,24 @@ function isEscape(code: number): boolean {
     code === 114 || code === 116;
 }
 
+/** 1 = a character that a string of ASCII holds as it stands. */
+const PLAIN = new Uint8Array(256).fill(1, 32, 128);
+PLAIN[QUOTE] = 0;
+PLAIN[BACKSLASH] = 0;
+
 /** `at` is behind the opening quote; answers the index behind the closing one, -1 = no string. */
 function skipString(bytes: Uint8Array, at: number): number {
-  let bits = 0;
   for (;; at++) {
+    while (PLAIN[bytes[at]!] === 1) at++;
     const code = bytes[at]!;
-    if (code === QUOTE) {
-      seen |= bits;
-      return at + 1;
-    }
+    if (code === QUOTE) return at + 1;
     if (code === BACKSLASH) {
       const escape = bytes[++at]!;
       if (escape === SMALL_U) {
         for (let digit = 0; digit < 4; digit++) if (!isHex(bytes[++at]!)) return -1;
       } else if (!isEscape(escape)) return -1;
     } else if (code < 32) return -1; // a control character, or the zero behind the last byte
-    bits |= code;
+    else ascii = false;
   }
 }
 
@@ -117,7 +119,7 @@ const kinds: boolean[] = [];
  * it.
  */
 export function skipJson(bytes: Uint8Array, at: number, most: number): number {
-  seen = 0;
+  ascii = true;
   let depth = 0;
   for (;;) {
     const code = bytes[at]!;
@@ -161,5 +163,5 @@ export function skipJson(bytes: Uint8Array, at: number, most: number): number {
 
 /** Whether the value that {@link skipJson} took last holds nothing but ASCII. */
 export function wasAscii(): boolean {
-  return seen < 128;
+  return ascii;
 }

@@ -7,7 +7,7 @@ type Result = IteratorResult<Delivery, undefined>;
 const DONE: Result = { done: true, value: undefined };
 
 /** How long a reader may be served without giving the event loop a turn. */
-const YIELD_MS = 4;
+const YIELD_MS = 2.5;
 /** Deliveries between two looks at the clock, at most: a look costs about as much as handing one out. */
 const STEP = 16;
 /** Where a delivery takes longer than this, the clock is looked at after each. */

@@ -4,6 +4,7 @@ import type { SessionOptions } from "../core/session/session.ts";
 import type { ToHost } from "../core/session/messages.ts";
 import { type Port, spawn } from "./port.ts";
 import { type HostFrame, PROTOCOL_VERSION, unpack, type WorkerFrame } from "./protocol.ts";
+import { TurnBudget } from "./turn_budget.ts";
 import { fromWireError } from "./wire_error.ts";
 
 /** Beats without any sign of the worker before it is taken for dead. */
@@ -43,6 +44,7 @@ export class WorkerLife {
   readonly #options: WorkerLifeOptions;
   readonly #clock: Clock;
   readonly #events: WorkerLifeEvents;
+  readonly #frames: TurnBudget<WorkerFrame>;
   #state: "starting" | "up" | "dead" = "starting";
   #port: Port | undefined;
   #limit: Timer | undefined;
@@ -57,6 +59,7 @@ export class WorkerLife {
     this.#options = options;
     this.#clock = clock;
     this.#events = events;
+    this.#frames = new TurnBudget(clock, (frame) => this.#receive(frame));
   }
 
   /** Spawns it; resolves when it takes messages. */
@@ -68,9 +71,12 @@ export class WorkerLife {
       this.#limit = this.#clock.timer(START_MS, late);
       try {
         this.#port = spawn(this.#options.source(), {
-          message: (data) => this.#state === "dead" ? undefined : this.#receive(data as WorkerFrame),
-          error: (error) => this.#die(error),
-          exit: () => this.#die(new Error("it ended by itself")),
+          message: (data) => {
+            this.#silent = 0;
+            this.#frames.push(data as WorkerFrame);
+          },
+          error: (error) => this.#gone(error),
+          exit: () => this.#gone(new Error("it ended by itself")),
         });
       } catch (error) {
         this.#die(error as Error);
@@ -78,8 +84,14 @@ export class WorkerLife {
     });
   }
 
+  /** What it said before it died still counts. */
+  #gone(cause: Error): void {
+    this.#frames.drain();
+    this.#die(cause);
+  }
+
   #receive(frame: WorkerFrame): void {
-    this.#silent = 0;
+    if (this.#state === "dead") return;
     switch (frame.k) {
       case "ready":
         if (frame.version !== PROTOCOL_VERSION) return this.#die(new Error("it speaks another protocol version"));

@@ -96,6 +96,11 @@ export class VirtualClock implements Clock {
     await this.advance(0);
   }
 
+  /** Time that goes by while code runs: no timer fires over it. */
+  pass(ms: number): void {
+    this.#now += ms;
+  }
+
   /** As {@link advance}, timer by timer, until `done` answers true; fails after `limitMs`. */
   async advanceUntil(done: () => boolean, limitMs = 3_600_000): Promise<void> {
     const end = this.#now + limitMs;
