@@ -56,6 +56,7 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
   #lookedAt = 0;
   #sinceLook = 0;
   #step = 1;
+  #watching = false;
 
   constructor(clock: Clock, options: SubscribeOptions, source: StreamSource) {
     this.#clock = clock;
@@ -90,7 +91,18 @@ export class DeliveryStream implements AsyncIterableIterator<Delivery>, Reader {
     this.#step = slow ? 1 : Math.min(STEP, this.#step * 2);
     this.#sinceLook = 0;
     this.#lookedAt = now;
-    return now - this.#turnAt > YIELD_MS;
+    if (now - this.#turnAt > YIELD_MS) return true;
+    if (!this.#watching) {
+      // The loop may turn by itself, between two batches: then none is due.
+      this.#watching = true;
+      this.#clock.turn(() => this.#turned());
+    }
+    return false;
+  }
+
+  #turned(): void {
+    this.#watching = false;
+    this.#turnAt = this.#clock.monotonic();
   }
 
   #take(): Promise<Result> {

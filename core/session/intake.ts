@@ -15,6 +15,8 @@ export interface Intake {
   readonly bad: readonly { readonly entry: Entry; readonly body: Uint8Array | string; readonly error: EdaError }[];
   /** Those whose body the broker no longer has. */
   readonly gone: readonly Entry[];
+  /** Whether any has a lease of its own. */
+  readonly leased: boolean;
 }
 
 /** Those that are still ours `ageMs` after the read was sent: without a lease of their own, or with one that is not over. */
@@ -37,7 +39,9 @@ export function takeIn(raws: readonly Raw[], base: number, sentAt: number, maxBy
   const bad: Intake["bad"][number][] = [];
   const gone: Entry[] = [];
   let counted = false;
+  let leased = false;
   for (const raw of raws) {
+    leased ||= raw.leaseMs !== undefined;
     if (raw.body === null) {
       gone.push(entryOf(-1, raw, sentAt));
       continue;
@@ -57,7 +61,7 @@ export function takeIn(raws: readonly Raw[], base: number, sentAt: number, maxBy
       bad.push({ entry: entryOf(-1, raw, sentAt), body: raw.body, error });
     }
   }
-  return { good, texts, dataAt, attempts: counted ? attempts : undefined, bad, gone };
+  return { good, texts, dataAt, attempts: counted ? attempts : undefined, bad, gone, leased };
 }
 
 function entryOf(id: number, raw: Raw, sentAt: number): Entry {

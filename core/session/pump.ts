@@ -183,7 +183,7 @@ export class Pump implements PumpSide {
       for (const entry of good) this.#entries.set(entry.id, entry);
       this.#context.post(toDeliver(this.sub, base, found));
     }
-    this.#leases.watch();
+    if (found.leased) this.#leases.watch();
     if (gone.length > 0) {
       this.#context.post({ k: "signal", name: "missing-payload", topic: this.topic, details: { count: gone.length } });
       this.#settler.settleOurs("ack", gone);
@@ -192,14 +192,15 @@ export class Pump implements PumpSide {
 
   /** Passes settles on; `call` asks for the broker's answer. */
   settle(acks: Ranges | undefined, drops: Ranges | undefined, call: number | undefined): void {
+    const now = this.#context.clock.monotonic();
     for (const [kind, ranges] of [["ack", acks], ["drop", drops]] as const) {
       if (ranges === undefined) continue;
       const good: Entry[] = [];
       const late: number[] = [];
       forEachId(ranges, (id) => {
         const entry = this.#entries.get(id);
-        if (this.expiredId(id)) late.push(id);
-        else good.push(entry!);
+        if (entry !== undefined && !this.expired(entry, now)) good.push(entry);
+        else if (this.expiredId(id)) late.push(id);
         this.#entries.delete(id);
       });
       if (late.length > 0) this.#settler.failed(late, "it was no longer ours", call);
@@ -227,8 +228,7 @@ export class Pump implements PumpSide {
   }
 
   /** Whether our hold on a message ran out. */
-  expired(entry: Entry): boolean {
-    const now = this.#context.clock.monotonic();
+  expired(entry: Entry, now: number = this.#context.clock.monotonic()): boolean {
     return now > entry.leaseUntil || this.#partitions.expired(entry.partition, now);
   }
 
