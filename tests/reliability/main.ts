@@ -14,7 +14,7 @@ import { findRuntime, type Runtime } from "../../scripts/testing/runtimes.ts";
 import { startServer, sweepPrivate } from "../support/bed/server.ts";
 import type { Outcome, Task } from "./driver.ts";
 import { parseOptions, type ReliabilityOptions, USAGE } from "./options.ts";
-import { faultTable, idleTable, type Leg } from "./report.ts";
+import { historyTable, idleTable, type Leg, timeTable } from "./report.ts";
 
 const DRIVER = fileURLToPath(new URL("./driver.ts", import.meta.url));
 
@@ -88,7 +88,8 @@ async function main(): Promise<number> {
           }));
           for (const line of outcome.broken) console.log(`BROKEN: ${line}`);
           failed += outcome.broken.length;
-          legs.push({ server: `${kind} ${server.version}`, runtime: `${name} ${runtime.version}`, outcome });
+          const place = { server: `${kind} ${server.version}`, runtime: `${name} ${runtime.version}` };
+          legs.push({ task: task.task, ...place, outcome });
         }
       }
     } finally {
@@ -97,10 +98,9 @@ async function main(): Promise<number> {
   }
   await sweepPrivate();
   const minutes = ((performance.now() - started) / 60_000).toFixed(1);
-  console.log(
-    `\n${cpus().length} cores, ${minutes} minutes, options ${JSON.stringify({ ...options, ranges: undefined })}\n`,
-  );
-  for (const line of [...faultTable(legs), "", ...idleTable(legs)]) console.log(line);
+  const asked = JSON.stringify({ ...options, ranges: undefined });
+  console.log(`\n${cpus().length} cores, ${minutes} minutes, load ${loadavg()[0]!.toFixed(1)}, ${asked}`);
+  for (const line of [...timeTable(legs), ...historyTable(legs), ...idleTable(legs)]) console.log(line);
   if (options.out !== undefined) writeFileSync(options.out, JSON.stringify(legs, null, 2));
   return failed === 0 ? 0 : 1;
 }

@@ -96,7 +96,7 @@ async function end(): Promise<void> {
 }
 
 listen((word) => {
-  if (word === "health") say({ k: "health", health: broker.health() });
+  if (word === "time") say({ k: "time", now: Date.now() });
   if (word === "settle") {
     void Promise.all(held.splice(0).map((settle) => settle())).then((all) => {
       const outcomes: Record<string, number> = {};

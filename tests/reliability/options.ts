@@ -7,7 +7,7 @@ import { FLOORS, NEWEST, type RuntimeName } from "../../scripts/testing/runtimes
 import { FAULT_KINDS, type FaultKind } from "./faults.ts";
 
 /** What can be asked for besides faults. */
-const EXTRAS = ["minute", "idle"] as const;
+const EXTRAS = ["minute", "clock", "idle"] as const;
 
 /** What the command line says. */
 export interface ReliabilityOptions {
@@ -29,8 +29,8 @@ export const USAGE = `deno task reliability [options]
   --rounds N        rounds of each fault (30), the faults in random order, ten rounds of each with one set of processes
   --runtime LIST    of deno,bun,node; all by default
   --server LIST     of redis,redis8,valkey; redis8,redis by default; started for the run
-  --only LIST       of kill,freeze,restart,join (faults), minute (one member sleeps for 60 s), idle (commands a second);
-                    the four faults by default
+  --only LIST       of kill,freeze,restart,join (faults), minute (one member sleeps for 60 s), clock (the clock of
+                    one jumps), idle (commands a second); the four faults by default
   --seed N          for the order of faults and the choice of members (1)
   --lease MS        ownerLeaseMs (1000)
   --rate N          messages a second of the four publishers together (300)

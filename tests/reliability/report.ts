@@ -1,57 +1,51 @@
 /**
- * What the reliability run prints.
+ * What the reliability run prints: tables in Markdown.
  *
  * @module
  */
 import type { Outcome } from "./driver.ts";
 import { FAULT_KINDS } from "./faults.ts";
 
-/** One runtime against one server. */
+/** One task on one runtime against one server. */
 export interface Leg {
+  readonly task: string;
   readonly server: string;
   readonly runtime: string;
   readonly outcome: Outcome;
 }
 
-/** One table row a leg, as Markdown. */
-export function faultTable(legs: readonly Leg[]): string[] {
-  const rows = legs.filter(({ outcome }) => outcome.findings.length > 0).map(({ server, runtime, outcome }) => {
-    const { rounds, findings, rolled, broken } = outcome;
-    const sum = (pick: (finding: Outcome["findings"][number]) => number): number =>
-      findings.reduce((total, finding) => total + pick(finding), 0);
+/** How long it took: of each fault the number of rounds, and the median and the longest take-over. */
+export function timeTable(legs: readonly Leg[]): string[] {
+  const rows = legs.filter(({ outcome }) => outcome.rounds.length > 0).map(({ task, server, runtime, outcome }) => {
     const times = FAULT_KINDS.map((kind) => {
-      const taken = rounds.filter((round) => round.kind === kind).map((round) => round.takeOverMs);
-      return taken.length === 0 ? "" : `${taken.length}: ${ms(median(taken))} / ${ms(Math.max(...taken))}`;
+      const taken = outcome.rounds.filter((round) => round.kind === kind).map((round) => round.takeOverMs);
+      return taken.length === 0 ? "" : `${taken.length}: ${spread(taken)}`;
     });
-    const balanced = rounds.map((round) => round.balancedMs);
+    const balanced = spread(outcome.rounds.map((round) => round.balancedMs));
+    return [task, server, runtime, ...times, balanced, String(outcome.rolled)];
+  });
+  return markdown(["task", "server", "runtime", ...FAULT_KINDS, "balanced", "rolled"], rows);
+}
+
+/** What the histories say: how many messages came again, by what had happened to the member that had them. */
+export function historyTable(legs: readonly Leg[]): string[] {
+  const rows = legs.filter(({ outcome }) => outcome.findings.length > 0).map(({ task, server, runtime, outcome }) => {
+    const { findings, broken } = outcome;
+    const sum = (pick: (finding: Outcome["findings"][number]) => number): string =>
+      findings.reduce((total, finding) => total + pick(finding), 0).toLocaleString("en");
     return [
+      task,
       server,
       runtime,
-      ...times,
-      String(rolled),
-      `${ms(median(balanced))} / ${ms(Math.max(...balanced))}`,
-      sum(({ messages }) => messages).toLocaleString("en"),
-      ...(["kill", "stop", "close", "lost"] as const).map((cause) => String(sum((f) => f.duplicates[cause]))),
+      sum(({ messages }) => messages),
+      ...(["kill", "stop", "close", "lost"] as const).map((cause) => sum(({ duplicates }) => duplicates[cause])),
       String(Math.max(...findings.map(({ worst }) => worst))),
-      String(sum(({ stale }) => stale)),
+      sum(({ stale }) => stale),
       String(broken.length),
     ];
   });
-  return markdown([
-    "server",
-    "runtime",
-    ...FAULT_KINDS.map((kind) => `${kind}: take-over ms`),
-    "rolled",
-    "balanced ms",
-    "messages",
-    "again: killed",
-    "frozen",
-    "left",
-    "unexplained",
-    "most by one fault",
-    "stale settles",
-    "violations",
-  ], rows);
+  const again = ["killed", "frozen", "left", "other", "most"];
+  return markdown(["task", "server", "runtime", "messages", ...again, "stale", "violations"], rows);
 }
 
 /** Commands a second while nothing is published. */
@@ -65,12 +59,11 @@ export function idleTable(legs: readonly Leg[]): string[] {
 function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   if (rows.length === 0) return [];
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)];
+  return ["", line(head), line(head.map(() => "---")), ...rows.map(line)];
 }
 
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? NaN;
+/** Median and largest. */
+function spread(values: readonly number[]): string {
+  const sorted = [...values].sort((a, b) => a - b).map(Math.round);
+  return `${sorted[sorted.length >> 1]} / ${sorted.at(-1)} ms`;
 }
-
-const ms = (value: number): string => String(Math.round(value));

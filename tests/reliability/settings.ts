@@ -6,7 +6,6 @@
 import { writeSync } from "node:fs";
 import process from "node:process";
 import type { RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
-import type { HealthReport } from "../../core/contract.ts";
 
 /** What all processes of a team share. */
 export interface TeamSettings {
@@ -45,7 +44,7 @@ export interface PublisherSettings extends TeamSettings {
 /** What a child says. */
 export type Said =
   | { readonly k: "ready" }
-  | { readonly k: "health"; readonly health: HealthReport }
+  | { readonly k: "time"; readonly now: number }
   | { readonly k: "holding"; readonly count: number }
   | { readonly k: "outcomes"; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly k: "closed"; readonly released: number; readonly unconfirmed: number }
@@ -66,6 +65,8 @@ export function listen(command: (word: string) => void): void {
     rest = words.pop() ?? "";
     for (const word of words) command(word);
   });
+  // The driver is gone: nobody else would end us.
+  process.stdin.on("end", () => process.exit(1));
 }
 
 /** What a child was told at its start. */

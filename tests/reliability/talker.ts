@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { HealthReport } from "../../core/contract.ts";
 import { type Child, child, until } from "../support/test.ts";
 import type { MemberSettings, Said, TeamSettings } from "./settings.ts";
 
@@ -15,8 +14,8 @@ export class Talker {
   readonly child: Child;
   #read = 0;
 
-  constructor(script: string, settings: TeamSettings) {
-    this.child = child(new URL(script, import.meta.url), [JSON.stringify(settings)], {}, { timeoutMs: LIFE_MS });
+  constructor(script: string, settings: TeamSettings, env: Readonly<Record<string, string>> = {}) {
+    this.child = child(new URL(script, import.meta.url), [JSON.stringify(settings)], env, { timeoutMs: LIFE_MS });
   }
 
   tell(word: string): void {
@@ -42,8 +41,8 @@ export class Talker {
 export class Member extends Talker {
   readonly name: string;
 
-  constructor(settings: MemberSettings) {
-    super("./member.ts", settings);
+  constructor(settings: MemberSettings, env: Readonly<Record<string, string>>) {
+    super("./member.ts", settings, env);
     this.name = settings.name;
   }
 
@@ -58,9 +57,9 @@ export class Member extends Talker {
     return (await this.hear("outcomes")).outcomes;
   }
 
-  /** Its broker's health. */
-  async health(): Promise<HealthReport> {
-    this.tell("health");
-    return (await this.hear("health")).health;
+  /** What time it takes it for, ms. */
+  async wallClock(): Promise<number> {
+    this.tell("time");
+    return (await this.hear("time")).now;
   }
 }

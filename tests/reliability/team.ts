@@ -45,11 +45,11 @@ export class Team {
     this.#journal = new Journal(url, this.settings.journal);
   }
 
-  /** Starts a member; resolves when it has subscribed. */
-  async join(mode: MemberSettings["mode"] = "settle"): Promise<Member> {
+  /** Starts a member, with `env` added to its environment; resolves when it has subscribed. */
+  async join(mode: MemberSettings["mode"] = "settle", env: Readonly<Record<string, string>> = {}): Promise<Member> {
     const name = `m${++this.#names}`;
     const { inFlight = 16, workMs = 5 } = this.#options;
-    const member = new Member({ ...this.settings, name, inFlight, workMs, mode });
+    const member = new Member({ ...this.settings, name, inFlight, workMs, mode }, env);
     this.#all.push(member);
     this.members.set(name, member);
     await member.hear("ready");
