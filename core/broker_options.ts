@@ -4,7 +4,7 @@ import { type EdaError, InvalidOptionError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 import { checkName, checkRange } from "./options.ts";
 import type { SessionOptions } from "./session/session.ts";
-import type { AnyTopics, Topics } from "./topics.ts";
+import { type AnyTopics, checkTopics, type Topics } from "./topics.ts";
 
 /** Options that every broker takes. */
 export interface BrokerOptions<T extends Topics = AnyTopics> {
@@ -108,7 +108,7 @@ const CALLBACKS = ["onDisconnect", "onReconnect", "onSettleError", "onUndecodabl
  */
 export function sessionOptions(options: BrokerOptions<Topics> & WorkerOptions): SessionOptions {
   const { topics, group, source, prefetch, deadLetters, clock } = options;
-  if (topics !== undefined && !isObject(topics)) throw wrong("topics", "an object, see defineTopics");
+  if (topics !== undefined) checkTopics(topics);
   if (group !== undefined) checkName("group", group);
   if (source !== undefined && typeof source !== "string") throw wrong("source", "a text, a URI reference");
   if (prefetch !== undefined) checkRange("prefetch", prefetch, 1, 10_000);

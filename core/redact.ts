@@ -126,8 +126,9 @@ const BROKER_CREDENTIALS = /\b((?:rediss?|amqps?|nats|tls|kafka|postgres(?:ql)?)
 const BEARER = /\b(bearer\s{1,4})(?=\S{0,512}\d)[\w.~+/=-]{8,}/gi;
 /** Three dotted base64url parts, the first of a JSON object: a JSON Web Token. */
 const JWT = /\beyJ[\w-]{4,}\.[\w-]{2,}\.[\w-]*/g;
-/** `name=`, `name: `, `"name": `, `\"name\": `; the name decides whether the value behind it is masked. */
-const PAIR = /(?<![\p{L}\p{N}_-])([\p{L}\p{N}_-]{2,128})(?:\\{0,32}["'])?\s{0,4}[=:]\s{0,4}/gu;
+/** `name=`, `name: `, `"name": `, `\"name\": `, `name "`; the name decides whether the value behind it is masked. */
+const PAIR =
+  /(?<![\p{L}\p{N}_-])([\p{L}\p{N}_-]{2,128})(?:(?:\\{0,32}["'])?\s{0,4}[=:]\s{0,4}|\s{1,4}(?=\\{0,32}["']))/gu;
 const PAIR_VALUE = /"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|(?:(?:bearer|basic|digest|negotiate)\s+)?[^\s"',;&)}\]]+/isuy;
 /** A value in JSON that stands in a text of JSON: its quotes have backslashes, those of quotes within it more of them. */
 const ESCAPED_VALUE = /(\\{1,32}["'])(?:(?!(?<!\\)\1)[^])*(?:\1)?/uy;
@@ -145,12 +146,17 @@ function valueAt(text: string, start: number, pair: string): string | undefined 
   return undefined;
 }
 
+/** Whether a JSON parser speaks of a token of its own at `at`: what it quotes is a character. */
+function isParserToken(text: string, at: number): boolean {
+  return /unexpected $/i.test(text.slice(Math.max(0, at - 11), at));
+}
+
 function redactPairs(text: string): string {
   let out = "";
   let done = 0;
   PAIR.lastIndex = 0;
   for (let match = PAIR.exec(text); match !== null; match = PAIR.exec(text)) {
-    if (!isSensitiveName(match[1] ?? "")) continue;
+    if (!isSensitiveName(match[1] ?? "") || isParserToken(text, match.index)) continue;
     const start = PAIR.lastIndex;
     const value = valueAt(text, start, match[0].trimEnd());
     if (value === undefined || value.startsWith("//")) continue;
@@ -167,7 +173,7 @@ function redactPairs(text: string): string {
  */
 export function redactText(text: string): string {
   // Each of the forms needs one of these; most texts have none.
-  if (!/[=:]|bearer|eyJ/i.test(text)) return text;
+  if (!/[=:"']|bearer|eyJ/i.test(text)) return text;
   const plain = text
     .replace(BROKER_CREDENTIALS, `$1${MASK}@`)
     .replace(URL_CREDENTIALS, `$1${MASK}@`)

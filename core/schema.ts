@@ -182,8 +182,12 @@ function run<R>(
   } catch (cause) {
     throw refuse(thrown(topic, type, cause));
   }
-  if (typeof (result as { then?: unknown }).then !== "function") return settle(result as SchemaResult<unknown>);
-  return Promise.resolve(result).then(settle, (cause) => {
+  const answered = (answer: unknown): R => {
+    if (typeof answer === "object" && answer !== null) return settle(answer as SchemaResult<unknown>);
+    throw refuse(thrown(topic, type, new TypeError("a Standard Schema answers an object with value or issues")));
+  };
+  if (typeof (result as { then?: unknown } | undefined)?.then !== "function") return answered(result);
+  return Promise.resolve(result).then(answered, (cause) => {
     throw refuse(thrown(topic, type, cause));
   });
 }

@@ -4,7 +4,9 @@
  *
  * @module
  */
+import { quoteName } from "./codec_attributes.ts";
 import type { Envelope, EnvelopeInit } from "./envelope.ts";
+import { InvalidOptionError } from "./errors.ts";
 
 export type { Envelope, EnvelopeInit } from "./envelope.ts";
 
@@ -68,4 +70,34 @@ export function isTypedOnly(schema: Schema): boolean {
 /** Declares the topics of a service; returns what it is given, with its types. */
 export function defineTopics<const T extends Topics>(topics: T): T {
   return topics;
+}
+
+/** Whether `validate` of a Standard Schema is there. Some libraries' schemas are functions. */
+function isSchema(value: unknown): boolean {
+  if ((typeof value !== "object" || value === null) && typeof value !== "function") return false;
+  const standard = (value as { readonly "~standard"?: { readonly validate?: unknown } | null })["~standard"];
+  return typeof standard?.validate === "function";
+}
+
+/**
+ * Checks topics as {@link defineTopics} takes them, so that a broker refuses what it could not run.
+ *
+ * @throws InvalidOptionError naming the topic and the type.
+ */
+export function checkTopics(topics: unknown): asserts topics is Topics {
+  const refuse = (where: string, what: string): InvalidOptionError =>
+    new InvalidOptionError(`${where} must be ${what}`, { details: { option: "topics" } });
+  if (typeof topics !== "object" || topics === null) throw refuse("topics", "an object, see defineTopics");
+  for (const [topic, types] of Object.entries(topics)) {
+    if (typeof types !== "object" || types === null) {
+      throw refuse(`topics: topic ${quoteName(topic)}`, "an object of event types");
+    }
+    for (const [type, schema] of Object.entries(types)) {
+      if (isSchema(schema)) continue;
+      throw refuse(
+        `topics: type ${quoteName(type)} of topic ${quoteName(topic)}`,
+        "a Standard Schema (zod, valibot, arktype …) or typed<T>()",
+      );
+    }
+  }
 }

@@ -49,19 +49,45 @@ export class TopicBook {
   }
 
   async #compare(topic: Topic, connection: Connection): Promise<void> {
-    let recorded: number;
+    let recorded: unknown;
     try {
-      recorded = Number(await connection.run(PARTITIONS, [topic.keys.record], [String(this.#partitions)]));
+      recorded = await connection.call("GET", [topic.keys.record]);
+      if (recorded === null) {
+        await this.#refuseOtherForm(topic, connection);
+        recorded = await connection.run(PARTITIONS, [topic.keys.record], [String(this.#partitions)]);
+      }
     } catch (error) {
       throw isReply(error) ? refusal(PARTITIONS.name, error) : error;
     }
-    if (recorded !== this.#partitions) {
-      throw new PartitionMismatchError(
-        `partitions is ${this.#partitions} here, but ${recorded} is recorded for topic "${topic.name}"`,
-        { details: { topic: topic.name, given: this.#partitions, recorded } },
-      );
+    if (Number(recorded) !== this.#partitions) {
+      throw this.#mismatch(topic, `${Number(recorded)} is recorded for topic "${topic.name}"`, Number(recorded));
     }
     topic.checked = true;
+  }
+
+  /** Where nothing is recorded, another system may have divided the topic, or not: our streams have to be its streams. */
+  async #refuseOtherForm(topic: Topic, connection: Connection): Promise<void> {
+    const whole = this.#partitions === 1;
+    const other = new TopicKeys(this.#prefix, topic.name, whole ? 2 : 1).streams[0]!;
+    if (Number(await connection.call("EXISTS", [other])) === 0) return;
+    if (whole) {
+      // A topic of ours may be called like a part of this one.
+      const { record } = new TopicKeys(this.#prefix, `${topic.name}:0`, 1);
+      if (Number(await connection.call("EXISTS", [record])) === 1) return;
+    }
+    throw this.#mismatch(
+      topic,
+      whole
+        ? `topic "${topic.name}" is divided already: give the number of its streams`
+        : `topic "${topic.name}" is there already and not divided`,
+    );
+  }
+
+  #mismatch(topic: Topic, why: string, recorded?: number): PartitionMismatchError {
+    const details = { topic: topic.name, given: this.#partitions };
+    return new PartitionMismatchError(`partitions is ${this.#partitions} here, but ${why}`, {
+      details: recorded === undefined ? details : { ...details, recorded },
+    });
   }
 
   /** Everything is compared anew before it is used again. */

@@ -496,6 +496,27 @@ onLegs(["redis"], (onRedis) => {
     await assert.rejects(new Reader(two.transport, n.topic, n.group).fetch(), expected);
   });
 
+  onRedis(
+    "streams that another system divided otherwise are refused, nothing is written beside them",
+    async ({ url }, context) => {
+      const client = await admin(context, url);
+      const n = names();
+      await client.call("XADD", `${n.prefix}:stream:${n.topic}:0`, "*", "ce", "{}");
+      await client.call("XADD", `${n.prefix}:stream:${n.topic}-b`, "*", "ce", "{}");
+      const one = await openTransport(context, { url, prefix: n.prefix });
+      const four = await openTransport(context, { url, prefix: n.prefix, partitions: 4 });
+      const expected = { code: "partition-mismatch", retriable: false };
+      await assert.rejects(one.transport.send(n.topic, [{ body: "m" }]), expected);
+      await assert.rejects(new Reader(one.transport, n.topic, n.group).fetch(), expected);
+      await assert.rejects(four.transport.send(`${n.topic}-b`, [{ body: "m" }]), expected);
+      assert.equal(await client.call("EXISTS", `${n.prefix}:stream:${n.topic}`), 0);
+      // Given the number, it is used; and a topic may be called like a part of another.
+      await publish(four.transport, n.topic, ["m"], "a");
+      await publish(one.transport, "shop:0", ["m"], "a");
+      await publish(one.transport, "shop", ["m"], "a");
+    },
+  );
+
   onRedis("consumers that are long gone are removed, never one with entries pending", async ({ url }, context) => {
     const n = names();
     const client = await admin(context, url);

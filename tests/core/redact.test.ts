@@ -184,6 +184,10 @@ test("redactText: masks tokens and the values of sensitive pairs", () => {
     ['error: "login failed password=hush"', 'error: "login failed password=***"'],
     ["a=b=password=hush", "a=b=password=***"],
     ["total: 5, company=ACME", "total: 5, company=ACME"],
+    ['invalid password "hush" for user "bob"', 'invalid password "***" for user "bob"'],
+    ["the token 'hu sh' has expired", "the token '***' has expired"],
+    ['password authentication failed for user "bob"', 'password authentication failed for user "bob"'],
+    ["Unexpected token 'h', \"hi\" is not valid JSON", "Unexpected token 'h', \"hi\" is not valid JSON"],
     ["nothing to see", "nothing to see"],
   ];
   for (const [given, want] of cases) assert.equal(redactText(given), want);

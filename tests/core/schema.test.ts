@@ -100,6 +100,14 @@ test("validateOutgoing: a schema that throws or rejects refuses, with the error 
   await assert.rejects(async () => await validateOutgoing(topics, "orders", "order.rejects", 1), SchemaInvalidError);
 });
 
+test("a schema that answers no result refuses instead of leaving its reader waiting", async () => {
+  for (const answer of [undefined, null, true, Promise.resolve(undefined)]) {
+    const odd = defineTopics({ orders: { odd: schema(() => answer as never) } });
+    await assert.rejects(async () => await validateOutgoing(odd, "orders", "odd", 1), SchemaInvalidError);
+    await assert.rejects(async () => await validateIncoming(odd, "orders", envelope("odd", 1)), EnvelopeCorruptError);
+  }
+});
+
 test("validateOutgoing: refuses what is not declared, naming both and what is known", () => {
   const topic = failure(InvalidOptionError, () => validateOutgoing(topics, "ordres", "order.placed", 1));
   assert.match(

@@ -89,3 +89,22 @@ test("topics: asynchronous schemas keep publish order and hand-out order", async
   assert.deepEqual(seen, [1, 2, 3]);
   await broker.close();
 });
+
+test("topics: what is no Standard Schema is refused by topic and type when the broker is made", () => {
+  const given: readonly (readonly [unknown, RegExp])[] = [
+    [7, /^topics must be an object/],
+    [null, /^topics must be an object/],
+    [{ orders: null }, /topic "orders" must be an object of event types/],
+    [{ orders: { "order.placed": {} } }, /type "order.placed" of topic "orders" must be a Standard Schema/],
+    [{ orders: { "order.placed": { "~standard": { vendor: "x" } } } }, /must be a Standard Schema/],
+    [{ orders: { "order.placed": null } }, /must be a Standard Schema/],
+  ];
+  for (const [topics, message] of given) {
+    assert.throws(
+      () => new MemoryBroker({ source: "/t", topics: topics as never }),
+      (error: Error) => isEdaError(error) && error.code === "invalid-option" && message.test(error.message),
+    );
+  }
+  const callable = Object.assign(() => {}, typed<number>());
+  new MemoryBroker({ source: "/t", topics: { orders: { n: callable } } });
+});
