@@ -13,7 +13,7 @@ import { Bell, type Reach, type Reading, type SimNative, toRaw } from "./reach.t
 /** What it tells its transport. */
 export interface OrderedEvents {
   owned(partition: number, epoch: number, leaseUntil: number): void;
-  revoked(partition: number, why: string): void;
+  revoked(partition: number, epoch: number, why: string): void;
   state(state: "active" | "standby"): void;
 }
 
@@ -78,10 +78,10 @@ export class OrderedReading implements Reading {
         events.owned(partition, epoch, until);
         this.#bell.ring();
       },
-      lost: (partition, _epoch, why) => {
+      lost: (partition, epoch, why) => {
         this.#parts[partition]!.epoch = undefined;
         this.#parts[partition]!.held.clear();
-        events.revoked(partition, why);
+        events.revoked(partition, epoch, why);
         this.#bell.ring();
       },
       surplus: (partition) => this.#mayRelease(partition),

@@ -135,7 +135,7 @@ export class Process implements Watched {
     rules.join(this);
     const transport = new SimTransport(this.name, server, line, clock, settings, {
       settling: (natives) => rules.sending(this, natives),
-      revoked: (partition) => rules.revoked(this, partition),
+      revoked: (partition, epoch) => rules.revoked(this, partition, epoch),
       left: () => rules.forget(this),
     });
     return { actor, clock, transport, cut: () => line.close() };

@@ -84,6 +84,8 @@ export class Rules implements ServerEvents {
   #order = 0;
   readonly #lastFirst = new Map<string, number>();
   readonly #seen = new Set<Entry>();
+  /** Members, partitions and epochs that are over for the member, whatever the server still believes. */
+  readonly #gone = new Set<string>();
   /** Settles that were sent and not answered. */
   readonly #underWay = new Map<Entry, number>();
 
@@ -240,8 +242,9 @@ export class Rules implements ServerEvents {
   }
 
   /** A partition ended at a member: what it was handed there is lost. */
-  revoked(member: Watched, partition: number): void {
+  revoked(member: Watched, partition: number, epoch: number): void {
     this.#world.note(() => `${member.name} loses partition ${partition}`);
+    this.#gone.add(`${member.name} ${partition} ${epoch}`);
     const holds = this.#holds.get(member)!;
     for (const entry of [...holds.keys()]) if (entry.partition === partition) holds.delete(entry);
   }
@@ -260,8 +263,11 @@ export class Rules implements ServerEvents {
 
   inFlight(name: string, entries: readonly Entry[]): void {
     const prefetch = this.#members.get(name)?.prefetch ?? Infinity;
-    // A settle under way may yet be refused: reads are sent behind it without waiting for its answer.
-    const counted = entries.filter((entry) => !(this.#underWay.get(entry)! > 0)).map(({ id }) => id);
+    // A settle under way may yet be refused: reads are sent behind it without waiting for its answer. What a read brings for
+    // an epoch that is over for its member is thrown away, and comes again when the server sees that too.
+    const counted = entries.filter((entry) =>
+      !(this.#underWay.get(entry)! > 0) && !this.#gone.has(`${name} ${entry.partition} ${entry.epoch}`)
+    ).map(({ id }) => id);
     if (counted.length > prefetch) {
       this.broken("credit", `${name} has ${counted.join(" ")}, its prefetch is ${prefetch}`);
     }

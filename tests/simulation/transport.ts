@@ -40,7 +40,7 @@ export interface TransportTaps {
   /** A settle is handed to the transport; answers what is to be called when it was answered or failed. */
   settling(natives: readonly SimNative[]): () => void;
   /** A partition ended at this transport. */
-  revoked(partition: number): void;
+  revoked(partition: number, epoch: number): void;
   /** Its reading of the topic ended. */
   left(): void;
 }
@@ -130,8 +130,8 @@ export class SimTransport implements Transport {
             const told = this.#settings.defect === "silent" ? Infinity : until;
             events.owned(topic, request.group, partition, epoch, told);
           },
-          revoked: (partition, why) => {
-            this.#taps.revoked(partition);
+          revoked: (partition, epoch, why) => {
+            this.#taps.revoked(partition, epoch);
             if (this.#settings.defect !== "silent") events.revoked(topic, request.group, partition, why);
           },
           state: (state) => events.topic(topic, request.group, state),
