@@ -145,7 +145,14 @@ export class PartitionOwner {
     this.#expiry = undefined;
   }
 
-  async #give(epoch: number): Promise<void> {
+  /** Gives it up at the broker. Whoever stops waits for it: the connection may be closed right after. */
+  #give(epoch: number): Promise<void> {
+    const call = this.#surrender(epoch);
+    this.#track(call);
+    return call;
+  }
+
+  async #surrender(epoch: number): Promise<void> {
     try {
       await this.#store.surrender(this.partition, epoch);
     } catch {

@@ -291,6 +291,26 @@ test("PartitionOwner that gives back rests, so that another can take it", async 
   assert.equal(first.owner.state, "seeking");
 });
 
+for (const how of ["renounced", "stopped"] as const) {
+  test(`PartitionOwner: a stop waits for the surrender of a partition that was ${how} just before`, async () => {
+    const broker = new FakeBroker(new VirtualClock());
+    const { owner } = ownerOf(broker, "a");
+    owner.seek();
+    await broker.clock.advance(1_000);
+    broker.delayMs = 50;
+    if (how === "renounced") owner.renounce("given back", 800);
+    else void owner.stop("moved");
+    let ended = false;
+    const stopped = owner.stop("done").then(() => ended = true);
+    await broker.clock.advance(49);
+    assert.equal(ended, false, "the connection would be closed before the answer");
+    await broker.clock.advance(1);
+    await stopped;
+    assert.equal(broker.owner(0), undefined);
+    assert.equal(broker.clock.armed, 0);
+  });
+}
+
 test("PartitionOwner leaves no timer behind", async () => {
   const broker = new FakeBroker(new VirtualClock());
   const { owner } = ownerOf(broker, "a");

@@ -189,7 +189,8 @@ export class Rules implements ServerEvents {
   /** Whether the member must know that a message is its own: it counts leases from when it asked. */
   #isSurely(member: Watched, entry: Entry): boolean {
     return this.#isTheirs(member, entry) &&
-      (this.#ordered || entry.until - this.#world.now > this.#leaseMs / 4 + 3 * this.#delayMs);
+      (this.#ordered ||
+        Math.min(entry.until, entry.believed) - this.#world.now > this.#leaseMs / 4 + 3 * this.#delayMs);
   }
 
   #isTheirs(member: Watched, entry: Entry): boolean {
