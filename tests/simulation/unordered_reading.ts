@@ -4,7 +4,7 @@
  * @module
  */
 import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
-import type { Entry } from "./server.ts";
+import type { Entry, Server } from "./server.ts";
 import { Bell, type Reach, type Reading, type SimNative, toRaw } from "./reach.ts";
 
 /** One topic and group that anybody may read. */
@@ -52,13 +52,12 @@ export class UnorderedReading implements Reading {
     for (const [entry, since] of this.#held) if (now > since + leaseMs) this.#held.delete(entry);
     const held = new Set(this.#held.keys());
     const first = this.#turn++;
+    const given: ReturnType<Server["take"]> = [];
     try {
-      const given = await this.#reach.ask(() => {
-        const all = [];
+      await this.#reach.ask(() => {
         for (let n = 0; n < partitions; n++) {
-          all.push(...server.take(name, (first + n) % partitions, leaseMs, max - all.length, held, lost));
+          given.push(...server.take(name, (first + n) % partitions, leaseMs, max - given.length, held, lost));
         }
-        return all;
       });
       if (this.#stopped) return [];
       if (lost && given.length < max) this.#lost = false;
@@ -69,6 +68,8 @@ export class UnorderedReading implements Reading {
       return given.map((one) => toRaw(one, 0, leaseMs));
     } catch (error) {
       this.#lost = true;
+      // What was given in an answer that was lost is in nobody's hands until it is given again.
+      for (const { entry } of given) entry.believed = 0;
       throw error;
     } finally {
       this.#reading--;
