@@ -38,6 +38,9 @@ const BITES: readonly (readonly [what: string, rule: Rule, defects: Defects])[] 
   ["a line that loses what it says of health", "health", loses("health")],
   ["retries that come back too soon", "retry", { hastyRetries: true }],
   ["timers that cannot be stopped", "quiet", { leakyClock: true }],
+  ["the newest first, in the history", "history", { server: "gives-backwards" }],
+  ["two owners, in the history", "history", { server: "two-owners" }],
+  ["forgotten settles, in the history", "history", { server: "forgets-settles" }],
 ];
 
 for (const [what, rule, defects] of BITES) {

@@ -9,6 +9,7 @@ import { type Clock, pause } from "../../core/clock.ts";
 import type { Delivery, SettleOutcome } from "../../core/contract.ts";
 import type { Link } from "../../core/link.ts";
 import { chance } from "./dice.ts";
+import type { History } from "./history.ts";
 import type { Style } from "./plan.ts";
 import { capabilitiesOf } from "./transport.ts";
 import type { Rules, Watched } from "./rules.ts";
@@ -28,6 +29,7 @@ export interface ConsumerSetup {
   readonly style: Style;
   readonly watched: Watched;
   readonly rules: Rules;
+  readonly history: History | undefined;
   /** Whether it behaves from now on: works fast, settles everything. */
   calm(): boolean;
   /** By how much retries come back sooner than they should; 1 = they do not. */
@@ -79,10 +81,11 @@ export class Consumer {
   }
 
   async #handle(delivery: Delivery): Promise<void> {
-    const { seed, clock, style, rules, watched, calm } = this.#setup;
+    const { seed, clock, style, rules, history, watched, calm } = this.#setup;
     rules.handedOut(watched, delivery);
     const entry = rules.entry(delivery.envelope.id);
     if (entry === undefined) return;
+    history?.handed(watched.name, delivery, entry, watched.inStep && !watched.slept);
     // What becomes of it follows from the message and how often it came, so that a smaller run goes alike.
     const draw = (what: number): number =>
       chance(seed, entry.partition, entry.seq, delivery.attempt, this.#handed, what);
@@ -101,9 +104,10 @@ export class Consumer {
 
   /** Settles, at times twice, and tells the rules what came of it; `option` is the delay of a retry, or 1 = wait for the broker. */
   #settle(delivery: Delivery, kind: "ack" | "drop" | "retry", option: number, twice = false): void {
-    const { rules, watched } = this.#setup;
+    const { rules, history, watched } = this.#setup;
     if (delivery.lost !== true) rules.settling(watched, delivery, kind, option);
     const confirm = option === 1;
+    if (kind !== "retry") history?.settling(delivery, confirm);
     const calls: Promise<SettleOutcome>[] = [
       kind === "ack"
         ? delivery.ack({ confirm })
@@ -111,10 +115,13 @@ export class Consumer {
         ? delivery.drop("as drawn", { confirm })
         : delivery.retry({ delayMs: option / this.#setup.haste }),
     ];
+    if (kind === "retry" && delivery.lost !== true) history?.held(delivery);
     if (twice) calls.push(delivery.ack());
     this.pending++;
     Promise.allSettled(calls).then((results) => {
       this.pending--;
+      const [first] = results;
+      if (kind !== "retry" && first?.status === "fulfilled") history?.settled(delivery, first.value);
       rules.outcomes(watched, delivery, results.flatMap((one) => one.status === "fulfilled" ? [one.value] : []));
     });
   }

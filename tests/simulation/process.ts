@@ -8,6 +8,7 @@ import type { UndecodableSink } from "../../core/contract.ts";
 import { InlineLink } from "../../workers/inline_link.ts";
 import { QueuedLink, type Thread } from "./link.ts";
 import { Consumer, SimBroker } from "./consumer.ts";
+import type { Fault } from "../reliability/history.ts";
 import type { Line } from "./network.ts";
 import type { Style } from "./plan.ts";
 import type { Watched } from "./rules.ts";
@@ -56,6 +57,7 @@ export class Process implements Watched {
       style,
       watched: this,
       rules: scene.rules,
+      history: scene.history,
       calm: () => scene.calm,
       haste: scene.defects.hastyRetries === true ? 2 : 1,
     });
@@ -135,7 +137,10 @@ export class Process implements Watched {
     rules.join(this);
     const transport = new SimTransport(this.name, server, line, clock, settings, {
       settling: (natives) => rules.sending(this, natives),
-      revoked: (partition, epoch) => rules.revoked(this, partition, epoch),
+      revoked: (partition, epoch) => {
+        rules.revoked(this, partition, epoch);
+        this.#scene.history?.revoked(this.name, partition);
+      },
       left: () => rules.forget(this),
     });
     return { actor, clock, transport, cut: () => line.close() };
@@ -147,9 +152,11 @@ export class Process implements Watched {
     const actors = hostOnly ? [this.host] : [this.host, ...this.#threads.map(({ actor }) => actor)];
     const standing = [...new Set(actors)].filter((actor) => !actor.dead);
     for (const actor of standing) world.freeze(actor);
+    this.#fault("stop");
     if (missedMs > 0) this.slept = true;
     return () => {
       this.#thawedAt = world.now;
+      this.#fault("cont");
       for (const actor of standing) {
         actor.missedMs += missedMs;
         world.thaw(actor);
@@ -157,13 +164,20 @@ export class Process implements Watched {
     };
   }
 
+  #fault(what: Fault): void {
+    this.#scene.history?.fault(this.name, what);
+  }
+
   /** Its worker dies. */
   crash(): void {
-    if (this.#link instanceof QueuedLink) this.#link.crash();
+    if (!(this.#link instanceof QueuedLink)) return;
+    this.#fault("kill");
+    this.#link.crash();
   }
 
   /** Ends it in good order. */
   async close(): Promise<void> {
+    this.#fault("close");
     this.consumer.stop();
     await this.broker.close({ drainMs: 500 });
     await this.consumer.loop;
@@ -172,6 +186,7 @@ export class Process implements Watched {
 
   /** It is gone without a word. */
   kill(): void {
+    this.#fault("kill");
     this.gone = true;
     this.host.dead = true;
     for (const { actor, line } of this.#threads) {

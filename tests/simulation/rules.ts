@@ -35,7 +35,9 @@ export type Rule =
   /** Reconnect follows disconnect, and all is healthy in the end. */
   | "health"
   /** In the end nothing is armed, held or waited for. */
-  | "quiet";
+  | "quiet"
+  /** The checker of recorded histories objects. */
+  | "history";
 
 /** A rule that was broken. */
 export interface Violation {

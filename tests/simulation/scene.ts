@@ -6,6 +6,7 @@
 import type { SessionOptions } from "../../core/session/session.ts";
 import { Dice } from "./dice.ts";
 import type { LinkDefect } from "./link.ts";
+import { History } from "./history.ts";
 import { Line, type Weather } from "./network.ts";
 import type { Plan } from "./plan.ts";
 import { Rules } from "./rules.ts";
@@ -45,6 +46,7 @@ export class Scene {
   readonly world: World;
   readonly rules: Rules;
   readonly server: Server;
+  readonly history: History | undefined;
   readonly weather: Weather = { up: true, stormy: true };
   /** Every consumer behaves from now on. */
   calm = false;
@@ -57,6 +59,7 @@ export class Scene {
     this.rules = new Rules(this.world, plan);
     this.server = new Server(this.world, plan.partitions, this.rules, defects.server);
     this.rules.server = this.server;
+    this.history = plan.ordered ? new History() : undefined;
   }
 
   /** A stream of chance for the next part. */
