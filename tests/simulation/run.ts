@@ -33,8 +33,7 @@ export async function runPlan(plan: Plan, defects: Defects = {}, trace?: (line: 
     const cast = new Cast(scene);
     await untilSettled(scene, cast);
     await closeAll(scene, cast);
-    const most = Math.max(...plan.members.map(({ prefetch }) => prefetch));
-    for (const text of scene.history?.violations(scene.server, most) ?? []) scene.rules.broken("history", text);
+    for (const text of scene.history?.violations(scene.server) ?? []) scene.rules.broken("history", text);
     return { violations: scene.rules.violations, steps: scene.world.steps, ms: scene.world.now };
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
