@@ -57,6 +57,7 @@ function bad(name: string, count: number, text: string, expected: RegExp, prefet
 good("a plain run", 2, "A+0 A+1 A?0 A=0 A!1");
 good("a settle whose answer a killed member did not hear", 1, "A+0 A?0 kill A");
 good("a killed member's messages at the next one", 2, "A+0 A+1 A!0 kill A B+0 B+1 B?0 B=0 B?1 B=1", { kill: 2 });
+good("a member that is killed before it hears of its loss", 1, "A+0 A?0 B+0 B?0 B=0 kill A", { lost: 1 });
 good("a killed member's messages though the line of the kill comes late", 1, "A+0 kill A B+0 B?0 B=0", { kill: 1 });
 good(
   "a frozen member whose settles are refused",

@@ -235,7 +235,8 @@ class Checker {
 
   #end(): void {
     for (const { holder, text } of this.#untold) {
-      if (!holder.told) this.#violation("once", text);
+      // One that was killed afterwards had nobody left to tell.
+      if (!holder.told && holder.excuse?.cause !== "kill") this.#violation("once", text);
     }
     for (const messages of this.#messages.values()) {
       for (const message of messages) {
