@@ -1,6 +1,6 @@
 import { PartitionMismatchError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
-import { isReply, refusal } from "./errors.ts";
+import { isReply, refusal, replies } from "./errors.ts";
 import { TopicKeys } from "./keys.ts";
 import { PARTITIONS } from "./scripts/topics.ts";
 
@@ -69,11 +69,11 @@ export class TopicBook {
   async #refuseOtherForm(topic: Topic, connection: Connection): Promise<void> {
     const whole = this.#partitions === 1;
     const other = new TopicKeys(this.#prefix, topic.name, whole ? 2 : 1).streams[0]!;
-    if (Number(await connection.call("EXISTS", [other])) === 0) return;
+    if (!await exists(connection, other)) return;
     if (whole) {
       // A topic of ours may be called like a part of this one.
       const { record } = new TopicKeys(this.#prefix, `${topic.name}:0`, 1);
-      if (Number(await connection.call("EXISTS", [record])) === 1) return;
+      if (await exists(connection, record)) return;
     }
     throw this.#mismatch(
       topic,
@@ -93,5 +93,15 @@ export class TopicBook {
   /** Everything is compared anew before it is used again. */
   forget(): void {
     for (const topic of this.#topics.values()) topic.checked = false;
+  }
+}
+
+/** Whether a key is there. To a user whose rights end before it, it is not. */
+async function exists(connection: Connection, key: string): Promise<boolean> {
+  try {
+    return Number(await connection.call("EXISTS", [key])) === 1;
+  } catch (error) {
+    if (replies(error, "NOPERM")) return false;
+    throw error;
   }
 }

@@ -302,6 +302,21 @@ for (const isolation of ISOLATIONS) {
     }
   });
 
+  onOwn(`${isolation}: rights for the keys of one topic are enough for that topic`, {
+    timeoutMs: 60_000,
+  }, async (start, context) => {
+    const server = await start();
+    const client = await admin(context, server.url);
+    const keys = ["~xsm:stream:orders", "~{xsm:stream:orders}:*"];
+    await client.call("ACL", "SETUSER", "narrow", "on", `>${SECRET}`, ...keys, "+@all");
+    const url = server.url.replace("redis://", `redis://narrow:${SECRET}@`);
+    const broker = make(context, { isolation, url, prefix: "xsm" });
+    await broker.publish("orders", { type: "n", data: 1 });
+    for await (const delivery of broker.subscribe("orders", { idleMs: 0 })) {
+      assert.equal(await delivery.ack({ confirm: true }), "settled");
+    }
+  });
+
   onRedis(
     `${isolation}: an envelope that is too large or malformed is refused unsent, and health stays well`,
     async ({ url }, context) => {
