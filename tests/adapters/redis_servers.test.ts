@@ -149,7 +149,7 @@ test("redis: a version without INFO rights is done without", async (context) => 
 test("redis: a node of a larger cluster is named as what it is", async (context) => {
   const server = await fakeServer(context, ([name = ""]) => {
     if (name.toUpperCase() === "INFO") return bulk("redis_version:7.2.0\r\nloading:0\r\n");
-    if (/^(EVAL|XADD)/i.test(name)) return "-MOVED 1234 10.0.0.9:6379\r\n";
+    if (/^(GET|EVAL|XADD)/i.test(name)) return "-MOVED 1234 10.0.0.9:6379\r\n";
     return ":1\r\n";
   });
   const transport = await createTransport({ url: server.url });
