@@ -36,7 +36,7 @@ async function behindProxy(
   return { n, proxy, reader: new Reader(transport, n.topic, n.group), transport, listener, publisher };
 }
 
-/** Resolves when the server has a blocked read. */
+/** Resolves when a read waits at the server, which must be the test's own: one of another client would be taken for it. */
 async function blocked(context: TestContext, url: string): Promise<void> {
   const client = await admin(context, url);
   await until(async () => /cmd=xread(group)?\b/.test(String(await client.call("CLIENT", "LIST"))), {
@@ -50,9 +50,10 @@ onLegs(["redis"], (onRedis) => {
   for (const ordered of [true, false]) {
     const mode = ordered ? "ordered" : "unordered";
 
-    onRedis(
+    onOwn(
       `${mode}: publishing takes no notice of a blocked read, and topics none of each other (RED-04)`,
-      async ({ url }, context) => {
+      async (start, context) => {
+        const { url } = await start();
         const n = names();
         const { transport } = await openTransport(context, { url, prefix: n.prefix, ordered });
         const one = new Reader(transport, "one", n.group);
@@ -73,16 +74,15 @@ onLegs(["redis"], (onRedis) => {
       },
     );
 
-    onRedis(
+    onOwn(
       `${mode}: five connections lost in a row under a blocked read: each event comes, once (RED-05)`,
-      async (leg, context) => {
+      async (start, context) => {
+        const leg = await start();
         const { n, proxy, reader, listener, publisher } = await behindProxy(leg, context, { ordered, blockMs: 1_000 });
         const client = await admin(context, leg.url);
         for (let round = 0; round < 5; round++) {
           const read = reader.takeThrough(1, listener, 5_000);
-          await until(async () => /cmd=xread(group)?\b/.test(String(await client.call("CLIENT", "LIST"))), {
-            what: "a blocked read",
-          });
+          await blocked(context, leg.url);
           await proxy.cut();
           const from = performance.now();
           await publish(publisher, n.topic, [`m${round}`], "a");
@@ -141,9 +141,10 @@ onLegs(["redis"], (onRedis) => {
       assert.ok((await reader.ack(raws)).every((outcome) => outcome === "settled"));
     });
 
-    onRedis(
+    onOwn(
       `${mode}: a silent line is noticed and replaced; nothing waits longer than its deadline (RED-06)`,
-      async (leg, context) => {
+      async (start, context) => {
+        const leg = await start();
         const { n, proxy, reader, listener, publisher, transport } = await behindProxy(leg, context, {
           ordered,
           blockMs: 300,
@@ -224,7 +225,8 @@ onLegs(["redis"], (onRedis) => {
       },
     );
 
-    onRedis(`${mode}: closing takes less than a second, also while the line is silent`, async (leg, context) => {
+    onOwn(`${mode}: closing takes less than a second, also while the line is silent`, async (start, context) => {
+      const leg = await start();
       const { proxy, reader, transport } = await behindProxy(leg, context, { ordered });
       assert.deepEqual(await reader.fetch(50), []);
       const read = reader.fetch(60_000).catch(() => []);
@@ -238,9 +240,10 @@ onLegs(["redis"], (onRedis) => {
     });
   }
 
-  onRedis(
+  onOwn(
     "ordered: closing ends a long wait, leaves no socket and nothing read in vain (RED-14)",
-    async (leg, context) => {
+    async (start, context) => {
+      const leg = await start();
       const { n, proxy, reader, transport, publisher } = await behindProxy(leg, context, { ordered: true });
       const client = await admin(context, leg.url);
       const read = reader.fetch(60_000);
@@ -342,7 +345,6 @@ onOwn(
     const { transport, listener } = await openTransport(context, { url, prefix: n.prefix });
     const reader = new Reader(transport, n.topic, n.group);
     const read = reader.fetch(5_000);
-    // On a server of its own: on a shared one the read of another client would be taken for ours.
     await blocked(context, url);
     transport.reset("a test");
     // Which of the two depends on whether the read was on its way or between two commands.
