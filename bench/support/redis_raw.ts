@@ -12,7 +12,8 @@ export type Client = Redis;
 
 /** Connects a client. */
 export async function client(url: string, options: { readonly enableAutoPipelining?: boolean } = {}): Promise<Client> {
-  const redis = new Redis(url, { lazyConnect: true, ...options });
+  // Version 6 speaks RESP 3 by itself, with other replies; earlier ones do not know the option.
+  const redis = new Redis(url, { lazyConnect: true, ...{ protocol: 2 }, ...options });
   await redis.connect();
   return redis;
 }
