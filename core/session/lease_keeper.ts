@@ -1,6 +1,7 @@
 import type { Timer } from "../clock.ts";
 import type { Native } from "../transport.ts";
 import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
+import { release } from "./release.ts";
 
 /**
  * Keeps the leases of messages that have one of their own: every third of the window, those past a third of it are extended.
@@ -69,7 +70,8 @@ export class LeaseKeeper {
         else if (this.#ranOut.has(entry)) unwanted.push(entry.native);
         else entry.leaseUntil = sentAt + entry.leaseMs;
       });
-      this.#giveBack(unwanted);
+      // The broker keeps these for us, but its answer came after we had lost them: nobody else would get them for a window.
+      release(this.#context, this.#pump, unwanted);
       this.#pump.lose(lost.filter((entry) => this.#pump.holds(entry)), "the broker gave it to another consumer");
     } catch {
       // The connection knows; what is not extended in time is lost in a later round.
@@ -77,14 +79,6 @@ export class LeaseKeeper {
       this.#extending = false;
       this.#ranOut.clear();
     }
-  }
-
-  /** The broker keeps these for us, but its answer came after we had lost them: nobody else would get them for a window. */
-  #giveBack(natives: readonly Native[]): void {
-    if (natives.length === 0) return;
-    const { transport, connection, callTimeoutMs } = this.#context;
-    const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
-    connection.call("release", callTimeoutMs, release).catch(() => {});
   }
 
   /** Ends the timer. */

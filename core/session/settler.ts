@@ -2,6 +2,7 @@ import { isEdaError } from "../errors.ts";
 import type { NativeOutcome } from "../transport.ts";
 import { rangesOf } from "./messages.ts";
 import type { Entry, PumpContext, PumpSide } from "./pump_context.ts";
+import { release } from "./release.ts";
 
 interface Batch {
   readonly kind: "ack" | "drop";
@@ -107,10 +108,7 @@ export class Settler {
    */
   giveBack(entries: readonly Entry[]): void {
     const natives = entries.filter((entry) => entry.leaseMs === 0).map((entry) => entry.native);
-    if (natives.length === 0) return;
-    const { connection, transport, callTimeoutMs } = this.#context;
-    const release = () => transport.release(this.#pump.topic, this.#pump.group, natives, 0);
-    connection.call("release", callTimeoutMs, release).catch(() => {});
+    release(this.#context, this.#pump, natives);
   }
 
   /** Tells the host of settles that did not take effect. */
