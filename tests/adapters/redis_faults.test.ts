@@ -4,6 +4,7 @@ import type { Transport } from "../../core/transport.ts";
 import { type LegInfo, onLegs, onServer, type Proxy, startProxy, type TestContext, until } from "../support/test.ts";
 import {
   admin,
+  blocked,
   bodies,
   bodiesOf,
   groupInfo,
@@ -34,14 +35,6 @@ async function behindProxy(
   const { transport: publisher } = await openTransport(context, { url, prefix: n.prefix });
   const { transport, listener } = await openTransport(context, { url: proxy.url(url), prefix: n.prefix, ...options });
   return { n, proxy, reader: new Reader(transport, n.topic, n.group), transport, listener, publisher };
-}
-
-/** Resolves when a read waits at the server, which must be the test's own: one of another client would be taken for it. */
-async function blocked(context: TestContext, url: string): Promise<void> {
-  const client = await admin(context, url);
-  await until(async () => /cmd=xread(group)?\b/.test(String(await client.call("CLIENT", "LIST"))), {
-    what: "a blocked read",
-  });
 }
 
 const onOwn = onServer("redis");

@@ -236,3 +236,13 @@ export async function groupInfo(client: Admin, stream: string, group: string): P
   }
   throw new Error("There is no such group");
 }
+
+/** Resolves when a read waits at the server, which must be the test's own: one of another client would be taken for it. */
+export async function blocked(
+  context: TestContext,
+  url: string,
+  command: RegExp = /cmd=xread(group)?\b/,
+): Promise<void> {
+  const client = await admin(context, url);
+  await until(async () => command.test(String(await client.call("CLIENT", "LIST"))), { what: "a blocked read" });
+}

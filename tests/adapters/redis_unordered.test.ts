@@ -3,6 +3,7 @@ import { onLegs, onServer, until } from "../support/test.ts";
 import {
   type Admin,
   admin,
+  blocked,
   bodies,
   bodiesOf,
   groupInfo,
@@ -271,16 +272,13 @@ onLegs(["redis"], (onRedis) => {
 });
 
 onServer("redis")("nothing is read after closing, and nobody is left in the group (RED-14)", async (start, context) => {
-  // On a server of its own: on a shared one the read of another client would be taken for ours.
   const { url } = await start();
   const n = names();
   const client = await admin(context, url);
   const { transport } = await openTransport(context, { url, prefix: n.prefix, ordered: false });
   const reader = new Reader(transport, n.topic, n.group);
   const read = reader.fetch(60_000);
-  await until(async () => /cmd=xreadgroup/.test(String(await client.call("CLIENT", "LIST"))), {
-    what: "a blocked read",
-  });
+  await blocked(context, url, /cmd=xreadgroup/);
   const from = performance.now();
   await transport.close();
   assert.ok(performance.now() - from < 1_000);
