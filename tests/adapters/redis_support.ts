@@ -95,6 +95,12 @@ export async function admin(context: TestContext, url: string, options: object =
   return client as unknown as Admin;
 }
 
+/** The server's clock in the whole milliseconds in which it counts how long an entry is idle. */
+export async function serverMs(client: Admin): Promise<number> {
+  const [seconds, micros] = await client.call("TIME") as [string, string];
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+}
+
 /** A transport of the test, opened, with a prefix of its own unless one is given; ends with the test. */
 export async function openTransport(
   context: TestContext,
