@@ -79,6 +79,12 @@ export interface FetchRequest {
 export interface Transport {
   readonly capabilities: Capabilities;
   /**
+   * Whether one `send` ends a subject at its first failure: later messages of that subject in the same call are not written,
+   * and their outcome is an error. Where it is absent or false, because the broker accepts what follows a refused message, the
+   * session hands over a `publishAll` with one message a subject at a time, the next one when the last one is confirmed.
+   */
+  readonly stopsAtFailure?: boolean;
+  /**
    * Connects whatever is not connected, or rejects: unreachable, refused credentials, server too old. The session calls it
    * first, and again with backoff after any call that failed as unavailable and after {@link reset}; so it is idempotent.
    */

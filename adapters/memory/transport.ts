@@ -67,6 +67,7 @@ class MemoryMember implements Member {
 /** Native operations of the memory "broker": a hub shared by all brokers that were given it. */
 export class MemoryTransport implements Transport {
   readonly capabilities: Capabilities;
+  readonly stopsAtFailure = true;
   readonly #hub: MemoryHub;
   readonly #clock: Clock;
   readonly #ordered: boolean;

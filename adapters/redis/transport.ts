@@ -69,6 +69,7 @@ function randomPart(clock: Clock): string {
 
 class RedisTransport implements Transport {
   readonly capabilities: Capabilities;
+  readonly stopsAtFailure = true;
   /** Absent in ordered mode, where ownership of the partition is the lease. */
   readonly extend?: (topic: string, group: string, natives: readonly Native[]) => Promise<readonly NativeOutcome[]>;
   readonly #context: RedisContext;

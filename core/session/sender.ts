@@ -8,6 +8,7 @@ import {
 import type { Outgoing, SendOutcome, Transport } from "../transport.ts";
 import type { Connection } from "./connection.ts";
 import type { ToSession } from "./messages.ts";
+import { PacedPlan, RunPlan, type SendPlan } from "./send_plan.ts";
 
 /** Messages of one `publishAll` handed to the broker in one call. */
 const CHUNK = 256;
@@ -37,8 +38,8 @@ export class Sender {
   async publish(frame: Publish): Promise<Failures> {
     const { topic } = frame;
     const before = this.#before.get(topic);
-    const single = !frame.chained || frame.bodies.length <= CHUNK;
-    if (before === undefined && single && this.#connection.isOpen) return await this.#single(frame);
+    const plan = this.#planOf(frame);
+    if (before === undefined && plan === undefined && this.#connection.isOpen) return await this.#single(frame);
     // Frames that arrive while a connection is attempted share its outcome, instead of trying one after the other.
     const opening = this.#connection.isOpen ? undefined : this.#connection.ensure();
     opening?.catch(() => {});
@@ -48,7 +49,7 @@ export class Sender {
     try {
       await before;
       await opening;
-      return await (single ? this.#single(frame, handed) : this.#chunks(frame, handed));
+      return await (plan === undefined ? this.#single(frame, handed) : this.#chunks(frame, plan, handed));
     } catch (error) {
       return frame.bodies.map((_, at) => [at, error as EdaError] as const);
     } finally {
@@ -57,35 +58,38 @@ export class Sender {
     }
   }
 
+  /** How a frame goes out that takes several calls of the transport; `undefined` = one call. */
+  #planOf({ chained, subjects }: Publish): SendPlan | undefined {
+    if (!chained) return undefined;
+    if (this.#transport.stopsAtFailure === true) {
+      return subjects.length <= CHUNK ? undefined : new RunPlan(subjects, CHUNK);
+    }
+    const keyed = subjects.filter((subject) => subject !== undefined);
+    const repeated = new Set(keyed).size < keyed.length;
+    return repeated || subjects.length > CHUNK ? new PacedPlan(subjects, CHUNK) : undefined;
+  }
+
   async #single(frame: Publish, handed?: () => void): Promise<Failures> {
     return collect(await this.#send(frame, range(0, frame.bodies.length), handed), (at) => at);
   }
 
-  async #chunks(frame: Publish, handed: () => void): Promise<Failures> {
-    const total = frame.bodies.length;
+  async #chunks(frame: Publish, plan: SendPlan, handed: () => void): Promise<Failures> {
     const errors: (readonly [number, EdaError])[] = [];
-    const ended = new Map<string, EdaError>();
-    for (let from = 0; from < total; from += CHUNK) {
-      if (from > 0 && !this.#connection.isOpen) {
-        const failure = await this.#connection.ensure().then(() => undefined, (error: EdaError) => error);
-        if (failure !== undefined) {
-          // The rest shares this attempt: one for each chunk would add up to minutes.
-          errors.push(...range(from, total).map((at) => [at, failure] as const));
-          break;
-        }
+    let down: EdaError | undefined;
+    for (let first = true; plan.left > 0; first = false) {
+      if (!first && down === undefined && !this.#connection.isOpen) {
+        // The rest shares this attempt: one for each chunk would add up to minutes.
+        down = await this.#connection.ensure().then(() => undefined, (error: EdaError) => error);
       }
-      const indexes = range(from, Math.min(total, from + CHUNK)).filter((at) => {
-        const subject = frame.subjects[at];
-        const first = subject === undefined ? undefined : ended.get(subject);
-        if (first !== undefined) errors.push([at, unsent(first)]);
-        return first === undefined;
-      });
-      const outcomes = await this.#send(frame, indexes, from + CHUNK < total ? undefined : handed);
+      const indexes = plan.next();
+      const outcomes = down === undefined
+        ? await this.#send(frame, indexes, plan.left > 0 ? undefined : handed)
+        : indexes.map(() => down);
       for (const [at, error] of collect(outcomes, (n) => indexes[n]!) ?? []) {
         errors.push([at, error]);
-        const subject = frame.subjects[at];
-        if (subject !== undefined && !ended.has(subject)) ended.set(subject, error);
+        plan.fail(at, error);
       }
+      for (const [at, cause] of plan.leftOut()) errors.push([at, unsent(cause)]);
     }
     return errors.length === 0 ? undefined : errors.sort((a, b) => a[0] - b[0]);
   }

@@ -1,18 +1,8 @@
 import assert from "node:assert/strict";
 import type { Raw } from "../../core/transport.ts";
 import { createTransport } from "../../adapters/redis/transport.ts";
-import { onLegs, startProxy, until } from "../support/test.ts";
+import { onLegs, randomFrom, startProxy, until } from "../support/test.ts";
 import { admin, FreezableClock, Listener, names, openTransport, pendingOf, Reader } from "./redis_support.ts";
-
-/** Numbers that look random and are the same each time. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
-    state = Math.imul(state ^ (state >>> 12), 0x297a2d39);
-    return ((state ^ (state >>> 15)) >>> 0) / 2 ** 32;
-  };
-}
 
 const SUBJECTS = 8;
 const EACH = 60;

@@ -1,17 +1,7 @@
 import assert from "node:assert/strict";
 import { decodeEnvelope, inspect, textOf } from "../../core/codec.ts";
 import { EnvelopeCorruptError, EnvelopeTooLargeError } from "../../core/errors.ts";
-import { test } from "../support/test.ts";
-
-/** The same numbers in every run. */
-function seeded(seed: number): () => number {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t ^= t + Math.imul(t ^ (t >>> 7), 61 | t);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { randomFrom, test } from "../support/test.ts";
 
 const LITERALS: Readonly<Record<string, readonly string[]>> = {
   specversion: ['"1.0"'],
@@ -86,7 +76,7 @@ function own(object: Record<string, unknown>, name: string): unknown {
 }
 
 test("inspect: a valid event is read, a mutated one is refused with a typed error or read as JSON.parse reads it", () => {
-  const random = seeded(20260131);
+  const random = randomFrom(20260131);
   const pick = (below: number): number => Math.floor(random() * below);
   let read = 0;
   for (let round = 0; round < 40_000; round++) {

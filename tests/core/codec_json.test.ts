@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { skipJson as skipBytes } from "../../core/codec_json.ts";
-import { test } from "../support/test.ts";
+import { randomFrom, test } from "../support/test.ts";
 
 /** On the bytes of a text, with the zero behind them. */
 function skipJson(text: string, at: number, most: number): number {
@@ -114,11 +114,8 @@ test("skipJson: a value deeper than the limit is refused, an empty container at 
 });
 
 test("skipJson: agrees with JSON.parse on mutated texts", () => {
-  let seed = 7;
-  const pick = (below: number): number => {
-    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    return Math.floor(seed / 2 ** 32 * below);
-  };
+  const random = randomFrom(7);
+  const pick = (below: number): number => Math.floor(random() * below);
   const seeds = [
     '{"a":[1,-2.5e3,true,null,"x\\"y\\u00e9"],"b":{},"c":[[],{"d":false}]}',
     '[ 0 , "" , { "k" : [ "\\\\" ] } ]',

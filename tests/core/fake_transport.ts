@@ -44,6 +44,7 @@ export function raw(native: Native, init: Partial<EnvelopeInit> = {}, rest: Part
 /** Each member may be replaced; what it starts with is a broker that works. */
 export class FakeTransport implements Transport {
   readonly capabilities: Capabilities = memoryCapabilities(true, 1_048_576);
+  stopsAtFailure = true;
   events!: TransportEvents;
   /** Calls in order: `fetch t 256`, `ack t 1,2`, … */
   readonly log: string[] = [];

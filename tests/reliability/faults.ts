@@ -23,17 +23,6 @@ export interface Round {
   readonly balancedMs: number;
 }
 
-/** Numbers that look random and are the same each time. */
-export function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** A member that owns something, and what. */
 async function victimOf(team: Team, random: () => number): Promise<{ member: Member; partitions: number[] }> {
   const owners = await team.server.owners();

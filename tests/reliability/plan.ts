@@ -4,7 +4,8 @@
  * @module
  */
 import type { Findings } from "./findings.ts";
-import { type FaultKind, randomFrom, type Round, runFault } from "./faults.ts";
+import { randomFrom } from "../support/test.ts";
+import { type FaultKind, type Round, runFault } from "./faults.ts";
 import { Team, type TeamOptions } from "./team.ts";
 
 /** What is to be run. */

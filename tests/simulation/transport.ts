@@ -64,6 +64,7 @@ export function capabilitiesOf(ordered: boolean): Capabilities {
 /** The transport of one member. */
 export class SimTransport implements Transport {
   readonly capabilities: Capabilities;
+  readonly stopsAtFailure = true;
   readonly extend?: (topic: string, group: string, natives: readonly Native[]) => Promise<readonly NativeOutcome[]>;
   readonly #reach: Reach;
   readonly #settings: TransportSettings;

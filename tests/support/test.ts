@@ -8,6 +8,7 @@ export { leg, type LegBody, type LegInfo, type LegTest, onLeg, onLegs } from "./
 export { assertExits, type ExitOptions, leakCheck, type LeakOptions } from "./leaks.ts";
 export { startProxyProcess } from "./proxy/process.ts";
 export { type Direction, type Proxy, type ProxyCounts, type ProxyOptions, startProxy } from "./proxy/proxy.ts";
+export { randomFrom } from "./random.ts";
 export { type Runtime, runtime, test, type TestBody, type TestContext, type TestOptions } from "./runner.ts";
 export type { StartOptions } from "./bed/kind.ts";
 export { type Server, startServer } from "./bed/server.ts";

@@ -1,0 +1,16 @@
+/**
+ * Randomness that repeats.
+ *
+ * @module
+ */
+
+/** Numbers from 0 up to 1 that look random and are the same each time for one seed. */
+export function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
