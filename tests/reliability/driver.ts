@@ -5,41 +5,16 @@
  * @module
  */
 import process from "node:process";
-import type { Findings } from "./findings.ts";
-import type { FaultKind, Round } from "./faults.ts";
-import { type IdleCost, idleCosts } from "./idle.ts";
+import { idleCosts } from "./idle.ts";
+import { FULL, runOutages } from "./outages/outages.ts";
 import { broken, LOAD, runPlan } from "./plan.ts";
+import { NOTHING, type Outcome, type Task } from "./task.ts";
 import { jumpAnHour, sleepAMinute } from "./time.ts";
-
-/** What is to be done: many rounds of faults, a member that sleeps for a minute or whose clock jumps, or nothing at all. */
-export type Task =
-  | {
-    readonly task: "faults";
-    readonly url: string;
-    readonly kinds: readonly FaultKind[];
-    readonly rounds: number;
-    readonly seed: number;
-    readonly ownerLeaseMs: number;
-    readonly perSecond: number;
-  }
-  | { readonly task: "minute" | "clock"; readonly url: string; readonly perSecond: number }
-  | { readonly task: "idle"; readonly url: string };
-
-/** What came of it. */
-export interface Outcome {
-  readonly broken: readonly string[];
-  readonly rounds: readonly Round[];
-  readonly findings: readonly Findings[];
-  readonly rolled: number;
-  readonly idle: readonly IdleCost[];
-}
 
 /** Rounds of each kind that one team goes through. */
 const ROUNDS_PER_TEAM = 10;
 /** What is measured from outside, by polling, on a machine that does much else. */
 const GRACE_MS = 150;
-
-const NOTHING: Outcome = { broken: [], rounds: [], findings: [], rolled: 0, idle: [] };
 
 async function run(task: Task): Promise<Outcome> {
   switch (task.task) {
@@ -49,6 +24,10 @@ async function run(task: Task): Promise<Outcome> {
       const plan = { ...LOAD, team, kinds, rounds, roundsPerTeam: ROUNDS_PER_TEAM, seed, perSecond };
       const result = await runPlan(plan, (line) => console.log(line));
       return { ...NOTHING, ...result, broken: broken(result, GRACE_MS) };
+    }
+    case "outages": {
+      const { outages, violations } = await runOutages({ ...task, lengths: FULL }, (line) => console.log(line));
+      return { ...NOTHING, outages, broken: violations };
     }
     case "minute":
     case "clock": {

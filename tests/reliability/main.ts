@@ -1,6 +1,6 @@
 /**
  * `deno task reliability`: members as processes on Deno, Bun and Node, killed, frozen, restarted, joining and leaving under
- * load, on Redis servers started for it. Everything is written down and checked; anything amiss fails the run.
+ * load, and servers that are killed, cut off, silent and frozen; all on servers started for it. Everything is written down and checked; anything amiss fails the run.
  *
  * @module
  */
@@ -11,10 +11,11 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { findRuntime, type Runtime } from "../../scripts/testing/runtimes.ts";
-import { startServer, sweepPrivate } from "../support/bed/server.ts";
-import type { Outcome, Task } from "./driver.ts";
+import { kindOf } from "../support/bed/kinds.ts";
+import { type Server, startServer, sweepPrivate } from "../support/bed/server.ts";
 import { parseOptions, type ReliabilityOptions, USAGE } from "./options.ts";
-import { historyTable, idleTable, type Leg, timeTable } from "./report.ts";
+import { historyTable, idleTable, type Leg, outageTable, timeTable } from "./report.ts";
+import { NOTHING, type Outcome, type Task } from "./task.ts";
 
 const DRIVER = fileURLToPath(new URL("./driver.ts", import.meta.url));
 
@@ -52,7 +53,8 @@ function drive(runtime: Runtime, task: Task): Promise<Outcome> {
   });
 }
 
-function tasksOf(options: ReliabilityOptions, url: string): Task[] {
+/** Tasks on one server that is started for them all. */
+function sharedTasks(options: ReliabilityOptions, url: string): Task[] {
   const { kinds, extras, rounds, seed, ownerLeaseMs, perSecond } = options;
   return [
     ...(kinds.length === 0 ? [] : [{ task: "faults", url, kinds, rounds, seed, ownerLeaseMs, perSecond } as const]),
@@ -60,38 +62,50 @@ function tasksOf(options: ReliabilityOptions, url: string): Task[] {
   ];
 }
 
+/** Tasks that start a server of their own, to do something to it. */
+function ownTasks({ outages, rounds, perSecond }: ReliabilityOptions, server: string): Task[] {
+  return outages.length === 0 ? [] : [{ task: "outages", server, kinds: outages, rounds, perSecond }];
+}
+
+/** Runs tasks on every runtime; answers what came of them. */
+async function runTasks(options: ReliabilityOptions, tasks: readonly Task[], place: string): Promise<Leg[]> {
+  const legs: Leg[] = [];
+  for (const name of tasks.length === 0 ? [] : options.runtimes) {
+    const runtime = await findRuntime(name, options.ranges[name]);
+    for (const task of tasks) {
+      const load = loadavg()[0]!.toFixed(1);
+      console.log(`\n${task.task} on ${name} ${runtime.version}, ${place}, load ${load}`);
+      const outcome = await drive(runtime, task).catch((error): Outcome => ({
+        ...NOTHING,
+        broken: [(error as Error).message],
+      }));
+      for (const line of outcome.broken) console.log(`BROKEN: ${line}`);
+      legs.push({ task: task.task, server: place, runtime: `${name} ${runtime.version}`, outcome });
+    }
+  }
+  return legs;
+}
+
 async function main(): Promise<number> {
   const options = readOptions();
   const legs: Leg[] = [];
-  let failed = 0;
   const started = performance.now();
+  let server: Server | undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      for (const child of running) child.kill("SIGTERM");
+      void (server?.stop() ?? Promise.resolve()).finally(() => process.exit(130));
+    });
+  }
   for (const kind of options.servers) {
-    const server = await startServer(kind);
-    for (const signal of ["SIGINT", "SIGTERM"] as const) {
-      process.on(signal, () => {
-        for (const child of running) child.kill("SIGTERM");
-        void server.stop().finally(() => process.exit(130));
-      });
-    }
+    const binary = kindOf(kind).find();
+    if (binary === undefined) throw new Error(`${kind} is not installed: \`deno task bed up --install\``);
+    const place = `${kind} ${await kindOf(kind).version(binary)}`;
+    legs.push(...await runTasks(options, ownTasks(options, kind), place));
+    if (sharedTasks(options, "").length === 0) continue;
+    server = await startServer(kind);
     try {
-      for (const name of options.runtimes) {
-        const runtime = await findRuntime(name, options.ranges[name]);
-        for (const task of tasksOf(options, server.url)) {
-          const load = loadavg()[0]!.toFixed(1);
-          console.log(`\n${task.task} on ${name} ${runtime.version}, ${kind} ${server.version}, load ${load}`);
-          const outcome = await drive(runtime, task).catch((error): Outcome => ({
-            broken: [(error as Error).message],
-            rounds: [],
-            findings: [],
-            rolled: 0,
-            idle: [],
-          }));
-          for (const line of outcome.broken) console.log(`BROKEN: ${line}`);
-          failed += outcome.broken.length;
-          const place = { server: `${kind} ${server.version}`, runtime: `${name} ${runtime.version}` };
-          legs.push({ task: task.task, ...place, outcome });
-        }
-      }
+      legs.push(...await runTasks(options, sharedTasks(options, server.url), place));
     } finally {
       await server.stop();
     }
@@ -100,9 +114,11 @@ async function main(): Promise<number> {
   const minutes = ((performance.now() - started) / 60_000).toFixed(1);
   const asked = JSON.stringify({ ...options, ranges: undefined });
   console.log(`\n${cpus().length} cores, ${minutes} minutes, load ${loadavg()[0]!.toFixed(1)}, ${asked}`);
-  for (const line of [...timeTable(legs), ...historyTable(legs), ...idleTable(legs)]) console.log(line);
+  for (const line of [...timeTable(legs), ...historyTable(legs), ...outageTable(legs), ...idleTable(legs)]) {
+    console.log(line);
+  }
   if (options.out !== undefined) writeFileSync(options.out, JSON.stringify(legs, null, 2));
-  return failed === 0 ? 0 : 1;
+  return legs.every(({ outcome }) => outcome.broken.length === 0) ? 0 : 1;
 }
 
 process.exit(await main());

@@ -5,6 +5,7 @@
  */
 import { FLOORS, NEWEST, type RuntimeName } from "../../scripts/testing/runtimes.ts";
 import { FAULT_KINDS, type FaultKind } from "./faults.ts";
+import { OUTAGE_KINDS, type OutageKind } from "./outages/outages.ts";
 
 /** What can be asked for besides faults. */
 const EXTRAS = ["minute", "clock", "idle"] as const;
@@ -16,6 +17,7 @@ export interface ReliabilityOptions {
   readonly ranges: Readonly<Record<RuntimeName, string>>;
   readonly servers: readonly string[];
   readonly kinds: readonly FaultKind[];
+  readonly outages: readonly OutageKind[];
   readonly extras: readonly (typeof EXTRAS)[number][];
   readonly seed: number;
   readonly ownerLeaseMs: number;
@@ -26,11 +28,15 @@ export interface ReliabilityOptions {
 /** How to call it. */
 export const USAGE = `deno task reliability [options]
 
-  --rounds N        rounds of each fault (30), the faults in random order, ten rounds of each with one set of processes
+  --rounds N        rounds of each fault (30), the faults in random order, ten rounds of each with one set of processes;
+                    rounds of each outage
   --runtime LIST    of deno,bun,node; all by default
-  --server LIST     of redis,redis8,valkey; redis8,redis by default; started for the run
-  --only LIST       of kill,freeze,restart,join (faults), minute (one member sleeps for 60 s), clock (the clock of
-                    one jumps), idle (commands a second); the four faults by default
+  --server LIST     kinds of server (\`deno task bed status\` names them); redis8,redis by default; started for the run. Faults of
+                    members, minute, clock and idle take a Redis
+  --only LIST       of kill,freeze,restart,join (faults of members), outages (of the server: killed, cut off for 5 s,
+                    silent for 20 s, frozen for 10 s) or one of outage-kill,outage-cut,outage-hole,outage-freeze,
+                    minute (one member sleeps for 60 s), clock (the clock of one jumps), idle (commands a second);
+                    the four faults of members by default
   --seed N          for the order of faults and the choice of members (1)
   --lease MS        ownerLeaseMs (1000)
   --rate N          messages a second of the four publishers together (300)
@@ -64,7 +70,11 @@ export function parseOptions(args: readonly string[]): ReliabilityOptions {
   for (const name of runtimes) if (!RUNTIMES.includes(name)) throw new TypeError(`Unknown runtime "${name}"`);
   const words = list("only", "kill,freeze,restart,join");
   const extras = EXTRAS.filter((extra) => words.includes(extra));
-  const kinds = words.filter((word) => !(EXTRAS as readonly string[]).includes(word)).map((word) => {
+  const outages = OUTAGE_KINDS.filter((kind) =>
+    words.includes("outages") || words.includes(`outage-${kind.replace("black ", "")}`)
+  );
+  const others = words.filter((word) => !(EXTRAS as readonly string[]).includes(word) && !word.startsWith("outage"));
+  const kinds = others.map((word) => {
     const kind = FAULT_KINDS.find((kind) => kind === word || kind.startsWith(`${word} `));
     if (kind === undefined) throw new TypeError(`Unknown fault "${word}"`);
     return kind;
@@ -75,6 +85,7 @@ export function parseOptions(args: readonly string[]): ReliabilityOptions {
     ranges: flags.has("floors") ? FLOORS : NEWEST,
     servers: list("server", "redis8,redis"),
     kinds,
+    outages,
     extras,
     seed: number("seed", 1),
     ownerLeaseMs: number("lease", 1_000),

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import type { Outcome } from "./driver.ts";
 import { FAULT_KINDS } from "./faults.ts";
+import { OUTAGE_KINDS } from "./outages/outages.ts";
+import type { Outcome } from "./task.ts";
 
 /** One task on one runtime against one server. */
 export interface Leg {
@@ -54,6 +55,33 @@ export function idleTable(legs: readonly Leg[]): string[] {
     outcome.idle.map(({ what, sent, run, most }) => [server, what, String(sent), String(run), most])
   );
   return markdown(["server", "members", "sent /s", "run /s", "of which"], rows);
+}
+
+/** Outages of a server: how long until new messages flowed again, and what came twice. */
+export function outageTable(legs: readonly Leg[]): string[] {
+  const rows = legs.flatMap(({ server, runtime, outcome }) =>
+    OUTAGE_KINDS.flatMap((kind) => {
+      const all = outcome.outages.filter((outage) => outage.kind === kind);
+      if (all.length === 0) return [];
+      const sum = (pick: (outage: (typeof all)[number]) => number): string =>
+        all.reduce((total, outage) => total + pick(outage), 0).toLocaleString("en");
+      return [[
+        server,
+        runtime,
+        kind,
+        String(all.length),
+        spread(all.map(({ againMs }) => againMs)),
+        sum(({ sent }) => sent),
+        sum(({ redelivered }) => redelivered),
+        String(Math.max(...all.map(({ redelivered }) => redelivered))),
+        sum(({ retried }) => retried),
+        sum(({ copies }) => copies),
+        String(outcome.broken.length),
+      ]];
+    })
+  );
+  const counted = ["messages", "delivered again", "most", "published again", "copies", "violations"];
+  return markdown(["server", "runtime", "outage", "rounds", "flows again", ...counted], rows);
 }
 
 function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string[] {

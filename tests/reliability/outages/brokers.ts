@@ -1,0 +1,54 @@
+/**
+ * The brokers that a run of outages can be made on: a further one is one more entry.
+ *
+ * @module
+ */
+import { RedisStreamsBroker } from "../../../adapters/redis/mod.ts";
+import type { AsyncBroker } from "../../../core/broker.ts";
+import type { StartOptions } from "../../support/test.ts";
+
+/** What a broker of a run is made with. */
+export interface BrokerSettings {
+  /** Of the proxy in front of the server. */
+  readonly url: string;
+  /** Sets the names of this run apart: a prefix, or a part of the topic's name. */
+  readonly prefix: string;
+  readonly group: string;
+  readonly partitions: number;
+  readonly prefetch: number;
+  readonly isolation: "worker" | "inline";
+}
+
+/** One kind of broker. */
+export interface BrokerKind {
+  /** Starts the server so that what it confirmed survives SIGKILL. */
+  readonly start: StartOptions;
+  /** A broker with `ordered: true`. */
+  make(settings: BrokerSettings): AsyncBroker;
+}
+
+const common = ({ group, isolation, prefetch }: BrokerSettings) => ({
+  group,
+  isolation,
+  prefetch,
+  source: "/outages",
+  logger: false as const,
+});
+
+const redis: BrokerKind = {
+  start: { args: ["--appendonly", "yes", "--appendfsync", "always"] },
+  make: (settings) => {
+    const { url, prefix, partitions } = settings;
+    return new RedisStreamsBroker({ ...common(settings), url, prefix, partitions });
+  },
+};
+
+/** By the name of the server. */
+const KINDS: Readonly<Record<string, BrokerKind>> = { redis, redis8: redis, valkey: redis };
+
+/** The kind of broker for a server. */
+export function brokerKind(server: string): BrokerKind {
+  const kind = KINDS[server];
+  if (kind === undefined) throw new TypeError(`No outages on "${server}": use ${Object.keys(KINDS).join(", ")}`);
+  return kind;
+}
