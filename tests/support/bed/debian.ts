@@ -6,7 +6,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { debianCodename, must, run } from "./run.ts";
+import { debianCodename, isRoot, must, run } from "./run.ts";
 import { bedDir } from "./state.ts";
 
 /** Fetching packages over a slow mirror may take long. */
@@ -17,18 +17,69 @@ const NO_SERVICES = "#!/bin/sh\nexit 101\n";
 let updated: Promise<unknown> | undefined;
 const update = (): Promise<unknown> => updated ??= must("apt-get", ["update", "-q"], FETCH);
 
-let queue: Promise<unknown> = Promise.resolve();
-
-/** One installation at a time: apt and debootstrap lock. */
-function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const result = queue.then(work, work);
-  queue = result.catch(() => {});
-  return result;
+/** Work of which one at a time runs: apt and debootstrap lock. */
+function inTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let queue: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const result = queue.then(work, work);
+    queue = result.catch(() => {});
+    return result;
+  };
 }
 
-/** Installs packages of this machine's release without starting the services they bring. */
-export function aptInstall(...packages: readonly string[]): Promise<void> {
-  return inTurn(async () => {
+const here = inTurns();
+const next = inTurns();
+
+interface Request {
+  readonly packages: readonly string[];
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+const requests: { here: Request[]; next: Request[] } = { here: [], next: [] };
+
+/** Joins what is asked for in one turn of the event loop. */
+function request(system: "here" | "next", packages: readonly string[]): Promise<void> {
+  if (debianCodename() === undefined || !isRoot()) return Promise.reject(new Error("it takes Debian and root"));
+  return new Promise((resolve, reject) => {
+    if (requests.here.length + requests.next.length === 0) {
+      setTimeout(() => {
+        // The newer system takes longer, and first a program from this one.
+        void installAll(requests.next.splice(0), fillNext);
+        void installAll(requests.here.splice(0), fillHere);
+      });
+    }
+    requests[system].push({ packages, resolve, reject });
+  });
+}
+
+/** One installation for all; when it fails, one for each, so that a package that cannot be had fails alone. */
+async function installAll(
+  all: readonly Request[],
+  fill: (packages: readonly string[]) => Promise<void>,
+): Promise<void> {
+  if (all.length === 0) return;
+  const packages = [...new Set(all.flatMap((one) => one.packages))];
+  try {
+    await fill(packages);
+    for (const one of all) one.resolve();
+  } catch (error) {
+    if (all.length === 1) return all[0]!.reject(error);
+    for (const one of all) await fill(one.packages).then(one.resolve, one.reject);
+  }
+}
+
+/**
+ * Installs packages of this machine's release without starting the services they bring. What is asked for in the same
+ * turn is one installation.
+ */
+export const aptInstall = (...packages: readonly string[]): Promise<void> => request("here", packages);
+
+/** Installs packages of the newer release in the bed's folder, for use through `chroot`; joined like {@link aptInstall}. */
+export const installInNext = (...packages: readonly string[]): Promise<void> => request("next", packages);
+
+function fillHere(packages: readonly string[]): Promise<void> {
+  return here(async () => {
     await update();
     const ours = !existsSync(POLICY);
     if (ours) writeFileSync(POLICY, NO_SERVICES, { mode: 0o755 });
@@ -51,9 +102,11 @@ export function findInNext(file: string): string | undefined {
   return existsSync(join(nextRoot(), file)) ? file : undefined;
 }
 
-/** Installs packages of the newer release in the bed's folder, for use through `chroot`. */
-export function installInNext(...packages: readonly string[]): Promise<void> {
-  return inTurn(async () => {
+function fillNext(packages: readonly string[]): Promise<void> {
+  const debootstrap = existsSync("/usr/sbin/debootstrap") ? Promise.resolve() : fillHere(["debootstrap"]);
+  debootstrap.catch(() => {});
+  return next(async () => {
+    await debootstrap;
     const root = nextRoot();
     if (existsSync(root)) {
       const env = { ...FETCH.env, PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
@@ -63,9 +116,6 @@ export function installInNext(...packages: readonly string[]): Promise<void> {
       return;
     }
     await update();
-    if (existsSync("/usr/sbin/debootstrap") === false) {
-      await must("apt-get", ["install", "-q", "-y", "--no-install-recommends", "debootstrap"], FETCH);
-    }
     const draft = `${root}.draft`;
     mkdirSync(bedDir(), { recursive: true, mode: 0o700 });
     for (let attempt = 1;; attempt++) {
