@@ -7,8 +7,8 @@ import process from "node:process";
 import type { ServerKind, ToolKind } from "./kind.ts";
 import { kinds, tools } from "./kinds.ts";
 import { locked } from "./lock.ts";
-import { endProcess, makeDataDir, removeDir, startProcess } from "./process.ts";
-import { debianCodename, isRoot } from "./run.ts";
+import { makeDataDir } from "./inside.ts";
+import { endProcess, removeDir, startProcess } from "./process.ts";
 import { sweepPrivate } from "./server.ts";
 import { type BedLeg, bedState, clearBedState, isRunning, writeBedState } from "./state.ts";
 
@@ -55,19 +55,28 @@ export async function up(options: UpOptions = {}): Promise<UpReport> {
       }
       save();
     };
-    for (const kind of kinds) {
-      await provide(kind, async () => {
-        if (kind.find() === undefined) await install(kind, options, "Debian and root");
-        legs[kind.name] = await startLeg(kind);
-        report.started.push(kind.name);
-      });
-    }
-    for (const tool of tools) {
-      await provide(tool, async () => {
-        if (tool.find() === undefined) await install(tool, options, "");
-        paths[tool.name] = tool.find()!;
-      });
-    }
+    // Sources are installed beside each other; servers start one after another.
+    let starting: Promise<unknown> = Promise.resolve();
+    const startInTurn = (kind: ServerKind): Promise<BedLeg> => {
+      const leg = starting.then(() => startLeg(kind));
+      starting = leg.catch(() => {});
+      return leg;
+    };
+    await Promise.all([
+      ...kinds.map((kind) =>
+        provide(kind, async () => {
+          if (kind.find() === undefined) await install(kind, options);
+          legs[kind.name] = await startInTurn(kind);
+          report.started.push(kind.name);
+        })
+      ),
+      ...tools.map((tool) =>
+        provide(tool, async () => {
+          if (tool.find() === undefined) await install(tool, options);
+          paths[tool.name] = tool.find()!;
+        })
+      ),
+    ]);
     save();
     return report;
   });
@@ -75,18 +84,19 @@ export async function up(options: UpOptions = {}): Promise<UpReport> {
 
 async function startLeg(kind: ServerKind): Promise<BedLeg> {
   const binary = kind.find()!;
-  const dir = makeDataDir(binary, kind.name);
-  const { pid, port, startTicks } = await startProcess(kind, binary, dir);
-  return { url: kind.url(port, false), pid, port, dir, startTicks, version: await kind.version(binary) };
+  const dir = makeDataDir(binary, kind.name, kind.user);
+  const started = await startProcess(kind, binary, dir);
+  return { ...started, url: kind.url(started.port, false), version: await kind.version(binary) };
 }
 
-async function install(wanted: ServerKind | ToolKind, options: UpOptions, takes: string): Promise<void> {
+async function install(wanted: ServerKind | ToolKind, options: UpOptions): Promise<void> {
   if (options.install !== true) throw new Error(`needs ${wanted.needs}; \`deno task bed up --install\` can install it`);
-  if (takes !== "" && (debianCodename() === undefined || !isRoot())) {
-    throw new Error(`needs ${wanted.needs}; installing it takes ${takes}`);
-  }
   options.log?.(`installing ${wanted.name}`);
-  await wanted.install();
+  try {
+    await wanted.install();
+  } catch (error) {
+    throw new Error(`needs ${wanted.needs}; it could not be installed: ${(error as Error).message}`);
+  }
   if (wanted.find() === undefined) throw new Error(`${wanted.name} was installed and is not found`);
 }
 
@@ -95,7 +105,8 @@ export async function down(log: (line: string) => void = () => {}): Promise<void
   await locked(async () => {
     const state = bedState();
     for (const [name, leg] of Object.entries(state?.legs ?? {})) {
-      await endProcess(leg.pid, leg.startTicks);
+      const kind = kinds.find((kind) => kind.name === name);
+      await endProcess(leg, { signal: kind?.stopSignal, stopMs: kind?.stopMs });
       removeDir(leg.dir);
       log(`${name} ended`);
     }

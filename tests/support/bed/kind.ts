@@ -18,6 +18,8 @@ export interface StartOptions {
   readonly args?: readonly string[];
   /** The port; a free one by default. */
   readonly port?: number;
+  /** Further ports, by the names in the kind's `ports`; free ones by default. */
+  readonly ports?: Readonly<Record<string, number>>;
   /** Files written to the data folder before the start, by name: an ACL file, a configuration. */
   readonly files?: Readonly<Record<string, string>>;
   /** Makes a certificate authority and certificates in the data folder, and a server that speaks TLS alone. */
@@ -27,8 +29,12 @@ export interface StartOptions {
 /** What a kind needs to know to start a server. */
 export interface StartPlan {
   readonly port: number;
+  /** A port for each name in the kind's `ports`. */
+  readonly ports: Readonly<Record<string, number>>;
   /** The data folder as the server sees it. */
   readonly dir: string;
+  /** The same folder as this machine sees it. */
+  readonly hostDir: string;
   readonly tls: boolean;
 }
 
@@ -46,10 +52,25 @@ export interface ServerKind {
   readonly env: string;
   /** What a person must install to have it, for the reason of a skipped leg. */
   readonly needs: string;
+  /** Names of further ports that a server takes: of a controller, of a management interface. */
+  readonly ports?: readonly string[];
+  /** The account that runs the program where root starts it, in the system that holds it; it is given the data folder. */
+  readonly user?: string;
+  /** What ends the program in order; SIGTERM by default. */
+  readonly stopSignal?: "SIGTERM" | "SIGINT";
+  /** How long it may take until it answers, milliseconds; 30,000 by default. */
+  readonly startMs?: number;
+  /** How long it may take to end in order before it is killed, milliseconds; 5,000 by default. */
+  readonly stopMs?: number;
   /** The program: installed earlier by the bed, else on the PATH. */
   find(): Binary | undefined;
-  /** Installs the program; called on Debian as root only. */
+  /** Installs the program. What several kinds ask of one source in the same turn is installed at once. */
   install(): Promise<void>;
+  /**
+   * Makes what a server needs in its data folder (a formatted storage, a database, a list of plugins). Called before
+   * every start, a restart on kept data too: what is there already stays.
+   */
+  prepare?(binary: Binary, plan: StartPlan): Promise<void>;
   /** The command line. */
   start(binary: Binary, plan: StartPlan): Launch;
   /** The URL for clients. */

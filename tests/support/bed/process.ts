@@ -4,35 +4,28 @@
  * @module
  */
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { MARK, type Member, relativesOf } from "./family.ts";
+import { commandIn, giveTo } from "./inside.ts";
 import type { Binary, Launch, ServerKind, StartOptions } from "./kind.ts";
-import { freePort } from "./run.ts";
-import { bedDir, startTicksOf } from "./state.ts";
+import { freePorts } from "./run.ts";
+import { startTicksOf } from "./state.ts";
 import { makeCertificates } from "./tls.ts";
 
-/** How long a server may take until it answers. */
 const START_MS = 30_000;
-/** How long it may take to end after SIGTERM. */
 const STOP_MS = 5_000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A started server. */
-export interface Started {
-  readonly pid: number;
-  readonly startTicks: string;
+export interface Started extends Member {
   readonly port: number;
+  /** Its further ports, by name. */
+  readonly ports: Readonly<Record<string, number>>;
   /** The data folder, as this machine sees it. */
   readonly dir: string;
-}
-
-/** Makes an empty data folder where the program can see it. */
-export function makeDataDir(binary: Binary, label: string): string {
-  const parent = join(binary.root ?? bedDir(), "xsm-data");
-  mkdirSync(parent, { recursive: true, mode: 0o755 });
-  return mkdtempSync(join(parent, `${label}-`));
 }
 
 /** Starts a server of `kind` in `dir` and resolves when it answers. `dir` holds its log as `server.log`. */
@@ -45,16 +38,22 @@ export async function startProcess(
   const tls = options.tls === true;
   if (tls) await makeCertificates(dir);
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(dir, name), text);
+  giveTo(binary, dir, kind.user);
   const inside = binary.root === undefined ? dir : dir.slice(binary.root.length);
+  const names = kind.ports ?? [];
   for (let attempt = 1;; attempt++) {
-    const port = options.port ?? await freePort();
-    const launch = kind.start(binary, { port, dir: inside, tls });
+    const [free = 0, ...others] = await freePorts(1 + names.length);
+    const port = options.port ?? free;
+    const ports = Object.fromEntries(names.map((name, at) => [name, options.ports?.[name] ?? others[at] ?? 0]));
+    const plan = { port, ports, dir: inside, hostDir: dir, tls };
+    await kind.prepare?.(binary, plan);
+    const launch = kind.start(binary, plan);
     const extra = (options.args ?? []).map((arg) => arg.replaceAll("{dir}", inside));
-    const pid = spawnServer(binary, { ...launch, args: [...launch.args, ...extra] }, join(dir, "server.log"));
-    const startTicks = startTicksOf(pid) ?? "";
-    if (await answers(kind, pid, startTicks, port, tls)) return { pid, startTicks, port, dir };
-    await endProcess(pid, startTicks);
-    // Another process may have taken the free port in between.
+    const pid = spawnServer(kind, binary, { ...launch, args: [...launch.args, ...extra] }, dir);
+    const started: Started = { pid, startTicks: startTicksOf(pid) ?? "", port, ports, dir };
+    if (await answers(kind, started, tls)) return started;
+    await endProcess(started, { signal: "SIGKILL" });
+    // Another process may have taken a free port in between.
     if (options.port === undefined && attempt < 3) continue;
     throw new Error(`${kind.name} did not start on port ${port}: ${logOf(dir).trim().slice(-1000)}`);
   }
@@ -64,12 +63,12 @@ export async function startProcess(
  * Starts the program in a session of its own, so that neither the end of the starter nor Ctrl-C reaches it. `exec` makes
  * the process id the server's own: a signal to it hits the server, not a shell.
  */
-function spawnServer(binary: Binary, launch: Launch, log: string): number {
-  const command = [...(binary.root === undefined ? [] : ["chroot", binary.root]), binary.file, ...launch.args];
-  const started = spawn("/bin/sh", ["-c", 'exec "$@" >>"$0" 2>&1', log, ...command], {
+function spawnServer(kind: ServerKind, binary: Binary, launch: Launch, dir: string): number {
+  const command = commandIn(binary, [binary.file, ...launch.args], kind.user);
+  const started = spawn("/bin/sh", ["-c", 'exec "$@" >>"$0" 2>&1', join(dir, "server.log"), ...command], {
     detached: true,
     stdio: "ignore",
-    env: { ...process.env, ...launch.env },
+    env: { ...process.env, ...launch.env, [MARK]: dir },
   });
   started.on("error", () => {});
   started.unref();
@@ -80,40 +79,55 @@ function spawnServer(binary: Binary, launch: Launch, log: string): number {
   return pid;
 }
 
-async function answers(
-  kind: ServerKind,
-  pid: number,
-  startTicks: string,
-  port: number,
-  tls: boolean,
-): Promise<boolean> {
-  const end = performance.now() + START_MS;
+async function answers(kind: ServerKind, started: Started, tls: boolean): Promise<boolean> {
+  const end = performance.now() + (kind.startMs ?? START_MS);
   while (performance.now() < end) {
     // A server that could not bind is gone while another one may answer on its port.
-    if (await kind.ready(port, tls) && startTicksOf(pid) === startTicks) return true;
-    if (startTicksOf(pid) !== startTicks) return false;
+    if (await kind.ready(started.port, tls) && runs(started)) return true;
+    if (!runs(started)) return false;
     await pause(20);
   }
   return false;
 }
 
-/** Ends the process `pid` if it is still the one that started at `startTicks`; resolves when it is gone. */
+const runs = (member: Member): boolean => startTicksOf(member.pid) === member.startTicks;
+
+/** How {@link endProcess} ends a server. */
+export interface EndOptions {
+  /** SIGTERM by default. After SIGKILL nothing of it gets a turn. */
+  readonly signal?: "SIGTERM" | "SIGINT" | "SIGKILL" | undefined;
+  /** How long it may take to end in order, milliseconds; 5,000 by default. */
+  readonly stopMs?: number | undefined;
+}
+
+/** Ends a server with every process of it, if it is still the one that was started; resolves when all are gone. */
 export async function endProcess(
-  pid: number,
-  startTicks: string,
-  signal: "SIGTERM" | "SIGKILL" = "SIGTERM",
+  server: Member & { readonly dir: string },
+  { signal = "SIGTERM", stopMs = STOP_MS }: EndOptions = {},
 ): Promise<void> {
-  const gone = () => startTicksOf(pid) !== startTicks;
-  if (gone()) return await reaped(pid);
-  send(pid, signal);
-  // A stopped process takes SIGTERM only when it goes on.
-  if (signal === "SIGTERM") send(pid, "SIGCONT");
-  const end = performance.now() + STOP_MS;
-  while (!gone()) {
-    if (performance.now() > end) send(pid, "SIGKILL");
+  const relatives = relativesOf(runs(server) ? server.pid : undefined, server.dir);
+  const signalled = (to: Member, what: Signal) => runs(to) && send(to.pid, what);
+  signalled(server, signal);
+  if (signal === "SIGKILL") relatives.forEach((one) => signalled(one, signal));
+  // A stopped process takes other signals only when it goes on.
+  else for (const one of [server, ...relatives]) signalled(one, "SIGCONT");
+  const end = performance.now() + stopMs;
+  while (runs(server)) {
+    if (performance.now() > end) signalled(server, "SIGKILL");
     await pause(10);
   }
-  await reaped(pid);
+  for (const one of [...relatives, ...relativesOf(undefined, server.dir)]) {
+    signalled(one, "SIGKILL");
+    while (runs(one)) await pause(5);
+  }
+  await reaped(server.pid);
+}
+
+/** Freezes a server with every process of it (SIGSTOP), or lets it go on (SIGCONT). */
+export function signalAll(server: Member & { readonly dir: string }, signal: "SIGSTOP" | "SIGCONT"): void {
+  if (!runs(server)) return;
+  // Its own process first: it starts no further ones then.
+  for (const one of [server, ...relativesOf(server.pid, server.dir)]) if (runs(one)) send(one.pid, signal);
 }
 
 /** The runtime learns of the end a moment later than the system; a test that ended before would be said to leak. */
@@ -122,8 +136,10 @@ async function reaped(pid: number): Promise<void> {
   while (unreaped.has(pid) && performance.now() < end) await pause(5);
 }
 
+type Signal = "SIGTERM" | "SIGINT" | "SIGKILL" | "SIGSTOP" | "SIGCONT";
+
 /** Sends a signal; a process that is gone is no error. */
-export function send(pid: number, signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
+function send(pid: number, signal: Signal): void {
   try {
     process.kill(pid, signal);
   } catch {

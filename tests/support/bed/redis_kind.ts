@@ -7,8 +7,9 @@ import { spawnSync } from "node:child_process";
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { aptInstall, findInNext, installInNext, nextRoot } from "./debian.ts";
+import { mustIn } from "./inside.ts";
 import type { Binary, ServerKind } from "./kind.ts";
-import { isRoot, must, which } from "./run.ts";
+import { isRoot, which } from "./run.ts";
 
 interface Flavour {
   readonly name: string;
@@ -50,12 +51,7 @@ function redisLike(flavour: Flavour): ServerKind {
     }),
     url: (port, tls) => `${tls ? "rediss" : "redis"}://127.0.0.1:${port}`,
     ready: answersPing,
-    version: async (binary: Binary) => {
-      const text = binary.root === undefined
-        ? await must(binary.file, ["--version"])
-        : await must("chroot", [binary.root, binary.file, "--version"]);
-      return versionIn(text);
-    },
+    version: async (binary: Binary) => versionIn(await mustIn(binary, [binary.file, "--version"])),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { accessSync, constants, readFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 
@@ -102,15 +102,18 @@ export function debianCodename(): string | undefined {
   }
 }
 
-/** A port of the loopback interface that was free a moment ago. */
-export function freePort(): Promise<number> {
+/** Ports of the loopback interface that were free a moment ago; all different. */
+export async function freePorts(count: number): Promise<number[]> {
+  const held = await Promise.all(Array.from({ length: count }, holdPort));
+  const ports = held.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+function holdPort(): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
+    server.listen(0, "127.0.0.1", () => resolve(server));
   });
 }

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import process from "node:process";
 import type { Binary, ServerKind, StartOptions } from "./kind.ts";
 import { kindOf } from "./kinds.ts";
-import { endProcess, logOf, makeDataDir, removeDir, send, type Started, startProcess } from "./process.ts";
+import { makeDataDir } from "./inside.ts";
+import { type EndOptions, endProcess, logOf, removeDir, signalAll, type Started, startProcess } from "./process.ts";
 import { bedDir, startTicksOf } from "./state.ts";
 
 /** A running server that only its starter uses. */
@@ -17,17 +18,19 @@ export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly host: string;
   readonly port: number;
+  /** Further ports, by the names in its kind. */
+  readonly ports: Readonly<Record<string, number>>;
   /** The server's own process. */
   readonly pid: number;
   /** The data folder as this machine sees it; with `tls` it holds `ca.crt`, `client.crt` and `client.key`. */
   readonly dir: string;
   /** Such as `7.0.15`. */
   readonly version: string;
-  /** Ends it (SIGTERM, then SIGKILL), waits until it is gone and removes its data. Twice does nothing. */
+  /** Ends it in order (SIGKILL when it takes too long), waits until it is gone and removes its data. Twice does nothing. */
   stop(): Promise<void>;
-  /** SIGKILL; waits until it is gone. Its data stays for {@link restart}. */
+  /** SIGKILL to every process of it; waits until they are gone. Its data stays for {@link restart}. */
   kill(): Promise<void>;
-  /** SIGSTOP: connections stay open and nothing answers. */
+  /** SIGSTOP to every process of it: connections stay open and nothing answers. */
   pause(): void;
   /** SIGCONT. */
   resume(): void;
@@ -53,7 +56,7 @@ export async function startServer(name: string, options: StartOptions = {}): Pro
   const kind = kindOf(name);
   const binary = kind.find();
   if (binary === undefined) throw new Error(whyNoServer(name));
-  const dir = makeDataDir(binary, `${name}-private`);
+  const dir = makeDataDir(binary, `${name}-private`, kind.user);
   try {
     const started = await startProcess(kind, binary, dir, options);
     return new PrivateServer(kind, binary, options, started, await kind.version(binary));
@@ -90,6 +93,10 @@ class PrivateServer implements Server {
     return this.#started.port;
   }
 
+  get ports(): Readonly<Record<string, number>> {
+    return this.#started.ports;
+  }
+
   get pid(): number {
     return this.#started.pid;
   }
@@ -99,7 +106,7 @@ class PrivateServer implements Server {
   }
 
   async stop(): Promise<void> {
-    await this.#end("SIGTERM");
+    await this.#end(this.#kind.stopSignal);
     removeDir(this.dir);
   }
 
@@ -108,16 +115,16 @@ class PrivateServer implements Server {
   }
 
   pause(): void {
-    this.#send("SIGSTOP");
+    signalAll(this.#started, "SIGSTOP");
   }
 
   resume(): void {
-    this.#send("SIGCONT");
+    signalAll(this.#started, "SIGCONT");
   }
 
   async restart(): Promise<void> {
-    await this.#end("SIGTERM");
-    const options = { ...this.#options, port: this.port };
+    await this.#end(this.#kind.stopSignal);
+    const options = { ...this.#options, port: this.port, ports: this.ports };
     this.#started = await startProcess(this.#kind, this.#binary, this.dir, options);
     remember(this.#started);
   }
@@ -130,13 +137,8 @@ class PrivateServer implements Server {
     return this.stop();
   }
 
-  #send(signal: "SIGSTOP" | "SIGCONT"): void {
-    const { pid, startTicks } = this.#started;
-    if (startTicksOf(pid) === startTicks) send(pid, signal);
-  }
-
-  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
-    await endProcess(this.#started.pid, this.#started.startTicks, signal);
+  async #end(signal: EndOptions["signal"]): Promise<void> {
+    await endProcess(this.#started, { signal, stopMs: this.#kind.stopMs });
     forget(this.#started);
   }
 }
@@ -172,7 +174,7 @@ export async function sweepPrivate(): Promise<void> {
     try {
       const { server, owner, ownerTicks } = JSON.parse(readFileSync(join(notes(), file), "utf8")) as Note;
       if (startTicksOf(owner) === ownerTicks) continue;
-      await endProcess(server.pid, server.startTicks);
+      await endProcess(server);
       removeDir(server.dir);
     } catch {
       // Written this moment, or removed: its owner lives.

@@ -13,6 +13,8 @@ export interface BedLeg {
   readonly url: string;
   readonly pid: number;
   readonly port: number;
+  /** Further ports, by the names in its kind. */
+  readonly ports: Readonly<Record<string, number>>;
   /** Its data folder. */
   readonly dir: string;
   readonly version: string;
