@@ -8,7 +8,9 @@ import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { findRuntime, type Runtime } from "../scripts/testing/runtimes.ts";
 import { startServer, sweepPrivate, whyNoServer } from "../tests/support/bed/server.ts";
+import { brokerOf } from "./brokers.ts";
 import { CASES } from "./cases.ts";
+import type { BenchBroker } from "./support/broker.ts";
 import type { Figure } from "./support/figure.ts";
 import { type BenchOptions, parseOptions, USAGE } from "./support/options.ts";
 import { loadLine, machineLine, table } from "./support/report.ts";
@@ -25,7 +27,7 @@ function readOptions(): BenchOptions {
   }
 }
 
-interface RedisUnderTest {
+interface ServerUnderTest {
   readonly url: string;
   readonly kind: string;
   readonly text: string;
@@ -33,11 +35,11 @@ interface RedisUnderTest {
 }
 
 /** A server that nobody else uses; or the one that the user gives. */
-async function startRedis(wanted: string): Promise<RedisUnderTest> {
-  const given = process.env.XSM_REDIS_URL;
-  const kind = whyNoServer(wanted) === undefined ? wanted : "redis";
+async function start({ servers, env }: BenchBroker, wanted: string | undefined): Promise<ServerUnderTest> {
+  const given = process.env[env];
+  const kind = wanted ?? servers.find((name) => whyNoServer(name) === undefined) ?? servers[0];
   if (given !== undefined && given !== "") {
-    return { url: given, kind, text: "the Redis of XSM_REDIS_URL", stop: () => Promise.resolve() };
+    return { url: given, kind, text: `the server of ${env}`, stop: () => Promise.resolve() };
   }
   const server = await startServer(kind);
   return { url: server.url, kind, text: `${kind} ${server.version}`, stop: () => server.stop() };
@@ -47,14 +49,14 @@ async function main(): Promise<number> {
   const options = readOptions();
   const runtimes: Runtime[] = [];
   for (const name of options.runtimes) runtimes.push(await findRuntime(name, options.ranges[name]));
-  const redis = await startRedis(options.server);
+  const server = await start(await brokerOf(options.broker), options.server);
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       endChildren();
-      void redis.stop().finally(() => process.exit(130));
+      void server.stop().finally(() => process.exit(130));
     });
   }
-  console.log(`${machineLine()}\n${redis.text}; ${runtimes.map((one) => `${one.name} ${one.version}`).join(", ")}`);
+  console.log(`${machineLine()}\n${server.text}; ${runtimes.map((one) => `${one.name} ${one.version}`).join(", ")}`);
   const found = new Map<string, Figure[]>(runtimes.map(({ name }) => [name, []]));
   const { server: _, ...rest } = options;
   let failed = 0;
@@ -64,8 +66,9 @@ async function main(): Promise<number> {
         const before = loadLine();
         console.log(`\n${name} on ${runtime.name} ${runtime.version}, ${before}`);
         const settings = {
-          redisUrl: NEEDS_SERVER.has(name) ? redis.url : "",
-          server: redis.kind,
+          broker: options.broker,
+          url: NEEDS_SERVER.has(name) ? server.url : "",
+          server: server.kind,
           quick: options.quick,
           patienceMs: options.patienceMs,
           contestants: options.contestants,
@@ -84,16 +87,16 @@ async function main(): Promise<number> {
       }
     }
   } finally {
-    await redis.stop();
+    await server.stop();
     await sweepPrivate();
   }
-  console.log(`\n${machineLine()}, ${redis.text}, ${loadLine()}${options.quick ? ", --quick: not to quote" : ""}\n`);
+  console.log(`\n${machineLine()}, ${server.text}, ${loadLine()}${options.quick ? ", --quick: not to quote" : ""}\n`);
   for (const line of table(runtimes, found)) console.log(line);
   console.log("\n✗ = short of its goal; in parentheses the smallest and the largest round.");
   if (options.out !== undefined) {
     const all = {
       machine: machineLine(),
-      server: redis.text,
+      server: server.text,
       runtimes,
       options: rest,
       figures: Object.fromEntries(found),

@@ -3,26 +3,23 @@
  *
  * @module
  */
+import { brokerOf } from "../brokers.ts";
 import { type CaseSettings, say } from "../support/case.ts";
 import { residentMb } from "../support/cpu.ts";
 import { atMost, type Figure, figure } from "../support/figure.ts";
-import { redisBroker, streamOf } from "../support/ours.ts";
-import { client, fill } from "../support/redis_raw.ts";
-
-const TOPIC = "bench-backlog";
 
 /** Runs the benchmark. */
 export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
-  const count = settings.quick ? 100_000 : 1_000_000;
-  const raw = await client(settings.redisUrl);
-  await raw.del(streamOf(TOPIC));
-  await fill(raw, streamOf(TOPIC), count);
-  const broker = redisBroker(settings.redisUrl);
+  const bench = await brokerOf(settings.broker);
+  const count = settings.quick ? bench.counts.backlog / 10 : bench.counts.backlog;
+  const server = await bench.open(settings.url);
+  const { topic, group } = await server.stock(count, "ordered");
+  const broker = server.ours();
   const samples: number[] = [];
   let done = 0;
   let total = 0;
   const started = performance.now();
-  for await (const delivery of broker.subscribe(TOPIC, { group: "g" })) {
+  for await (const delivery of broker.subscribe(topic, { group })) {
     total += (delivery.envelope.data as { total: number }).total;
     if (++done % (count / 50) === 0) samples.push(residentMb());
     await delivery.ack({ confirm: done === count });
@@ -30,8 +27,7 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
   }
   const seconds = (performance.now() - started) / 1_000;
   await broker.close();
-  await raw.del(streamOf(TOPIC));
-  raw.disconnect();
+  await server.close();
   // Until a tenth is done, code is compiled and the heap finds its size.
   const steady = samples.slice(samples.length / 10);
   const range = Math.max(...steady) - Math.min(...steady);

@@ -3,12 +3,11 @@
  *
  * @module
  */
+import { brokerOf } from "../brokers.ts";
 import type { CaseSettings } from "../support/case.ts";
 import { atMost, type Figure, figure, quantile } from "../support/figure.ts";
-import { consume, publish, redisBroker, streamOf } from "../support/ours.ts";
-import { client, fill } from "../support/redis_raw.ts";
+import { consume, publish } from "../support/ours.ts";
 
-const TOPIC = "bench-delay";
 const EVERY_MS = 2;
 
 /** Sets timers one after the other and writes down how late each one is. */
@@ -36,34 +35,32 @@ class Lateness {
 
 /** Runs the benchmark. */
 export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
-  const count = settings.quick ? 20_000 : 200_000;
+  const bench = await brokerOf(settings.broker);
+  const count = settings.quick ? bench.counts.delay / 10 : bench.counts.delay;
   const rounds = settings.quick ? 1 : 5;
-  const stream = streamOf(TOPIC);
-  const raw = await client(settings.redisUrl);
+  const server = await bench.open(settings.url);
   const consuming: number[] = [];
   const publishing: number[] = [];
   let total = 0;
   for (let round = 0; round <= rounds; round++) {
-    await raw.del(stream);
-    await fill(raw, stream, count);
-    const broker = redisBroker(settings.redisUrl);
+    const place = await server.stock(count, "ordered");
+    const broker = server.ours();
     await broker.connect();
     const first = new Lateness();
-    await consume(broker, TOPIC, `g${round}`, count, ({ envelope }) => {
+    await consume(broker, place, count, ({ envelope }) => {
       total += (envelope.data as { total: number }).total;
     });
     const whileConsuming = first.stop();
-    await raw.del(stream);
+    const topic = await server.empty();
     const second = new Lateness();
-    await publish(broker, TOPIC, count, 256);
+    await publish(broker, topic, count, 256);
     const whilePublishing = second.stop();
     await broker.close();
     if (round === 0) continue;
     consuming.push(quantile(whileConsuming, 0.99));
     publishing.push(quantile(whilePublishing, 0.99));
   }
-  await raw.del(stream);
-  raw.disconnect();
+  await server.close();
   return [
     figure("host event-loop delay p99, consuming", "ms", consuming, atMost(5)),
     figure("host event-loop delay p99, publishing", "ms", publishing, atMost(5)),

@@ -5,13 +5,11 @@
  */
 import { type Server, startServer } from "../../tests/support/bed/server.ts";
 import { startProxy } from "../../tests/support/proxy/proxy.ts";
+import { brokerOf } from "../brokers.ts";
+import type { BenchBroker } from "../support/broker.ts";
 import type { CaseSettings } from "../support/case.ts";
-import { eventText, subjectOf } from "../support/event.ts";
 import { atMost, type Figure, figure } from "../support/figure.ts";
-import { redisBroker, streamOf } from "../support/ours.ts";
-import { client } from "../support/redis_raw.ts";
 
-const TOPIC = "bench-outage";
 const GIVE_UP_MS = 30_000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -20,16 +18,15 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
   const rounds = settings.quick ? 1 : 5;
   const awayMs = settings.quick ? 1_000 : 5_000;
-  const server = await startServer(settings.server, {
-    args: ["--appendonly", "yes", "--appendfsync", "always"],
-  });
+  const broker = await brokerOf(settings.broker);
+  const server = await startServer(settings.server, broker.durable);
   const proxy = await startProxy({ port: server.port });
   try {
     const cut: number[] = [];
     const restarted: number[] = [];
     for (let round = 0; round < rounds; round++) {
       cut.push(
-        await outage(server, proxy.url(server.url), async () => {
+        await outage(broker, server, proxy.url(server.url), async () => {
           await proxy.refuse();
           await proxy.cut();
           await pause(awayMs);
@@ -37,7 +34,7 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
         }),
       );
       restarted.push(
-        await outage(server, server.url, async () => {
+        await outage(broker, server, server.url, async () => {
           await server.kill();
           await pause(awayMs);
           await server.restart();
@@ -55,8 +52,15 @@ export async function run(settings: CaseSettings): Promise<readonly Figure[]> {
 }
 
 /** Consumes, lets `happen` end with the broker back, and answers how long after that the next message came. */
-async function outage(server: Server, url: string, happen: () => Promise<void>): Promise<number> {
-  const broker = redisBroker(url, { group: "g" });
+async function outage(
+  bench: BenchBroker,
+  server: Server,
+  url: string,
+  happen: () => Promise<void>,
+): Promise<number> {
+  const direct = await bench.open(server.url);
+  const place = await direct.stock(1, "ordered");
+  const broker = direct.ours({ url, group: place.group });
   let arrived: (() => void) | undefined;
   const next = (): Promise<boolean> => {
     const arrival = new Promise<boolean>((resolve) => arrived = () => resolve(true));
@@ -64,27 +68,22 @@ async function outage(server: Server, url: string, happen: () => Promise<void>):
   };
   const stop = new AbortController();
   const consuming = (async () => {
-    for await (const delivery of broker.subscribe(TOPIC, { signal: stop.signal })) {
+    for await (const delivery of broker.subscribe(place.topic, { signal: stop.signal })) {
       await delivery.ack();
       arrived?.();
     }
   })();
-  const send = async (n: number): Promise<void> => {
-    const raw = await client(server.url);
-    await raw.xadd(streamOf(TOPIC), "*", "ce", eventText(n), "subject", subjectOf(n));
-    raw.disconnect();
-  };
   const first = next();
-  await send(1);
   if (!await first) throw new Error("nothing arrived before the outage");
   await happen();
   const back = performance.now();
   const second = next();
-  await send(2);
+  await direct.send(place, 2);
   const came = await second;
   const ms = performance.now() - back;
   stop.abort();
   await consuming;
   await broker.close();
+  await direct.close();
   return came ? ms : GIVE_UP_MS;
 }

@@ -8,8 +8,10 @@ import type { Figure } from "./figure.ts";
 
 /** What a benchmark is told. */
 export interface CaseSettings {
-  /** The Redis server, used by nobody else. */
-  readonly redisUrl: string;
+  /** Name of the broker in `bench/brokers.ts`. */
+  readonly broker: string;
+  /** Its server, used by nobody else; empty where a benchmark needs none or starts its own. */
+  readonly url: string;
   /** Name of the kind of server, to start another one. */
   readonly server: string;
   /** Fewer messages and rounds: to see that it works, not to quote. */

@@ -16,8 +16,10 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** How long one benchmark may wait for other processes to be quiet, milliseconds. */
   readonly patienceMs: number;
-  /** Kind of Redis server that is started for it. */
-  readonly server: string;
+  /** Name of the broker in `bench/brokers.ts`. */
+  readonly broker: string;
+  /** Kind of server that is started for it; undefined = the broker's first one that is installed. */
+  readonly server: string | undefined;
   /** Folder for CPU profiles, Node only; undefined = none. */
   readonly profile: string | undefined;
   /** File for the figures as JSON. */
@@ -34,7 +36,9 @@ export const USAGE = `deno task bench [options]
   --contestants LIST  only these contestants of a benchmark, separated by ";" (for profiles)
   --quick             few messages and rounds: to see that it works, not to quote
   --patience S        seconds that a benchmark may wait for other processes to be quiet, and repeat disturbed runs (0)
-  --server NAME       redis8 (default, else redis), redis or valkey: started for the run; or XSM_REDIS_URL
+  --broker NAME       what is measured; redis by default
+  --server NAME       kind of server, such as redis8, redis or valkey, started for the run; by default the newest one
+                      that is installed; or XSM_REDIS_URL and its like
   --profile DIR       CPU profiles of host and worker threads, on Node; see bench/profile.ts
   --out FILE          the figures as JSON
   --floors            the oldest version of each runtime
@@ -42,7 +46,7 @@ export const USAGE = `deno task bench [options]
 
 const RUNTIMES: readonly RuntimeName[] = ["deno", "bun", "node"];
 const BARE = new Set(["quick", "floors"]);
-const VALUED = new Set(["runtime", "only", "contestants", "server", "profile", "out", "timeout", "patience"]);
+const VALUED = new Set(["runtime", "only", "contestants", "broker", "server", "profile", "out", "timeout", "patience"]);
 
 /**
  * Reads the command line.
@@ -72,7 +76,8 @@ export function parseOptions(args: readonly string[], names: readonly string[]):
     contestants: list("contestants", [], ";"),
     quick: flags.has("quick"),
     patienceMs: Number(flags.get("patience") ?? 0) * 1_000,
-    server: flags.get("server") ?? "redis8",
+    broker: flags.get("broker") ?? "redis",
+    server: flags.get("server"),
     profile: flags.get("profile"),
     out: flags.get("out"),
     caseMs: Number(flags.get("timeout") ?? 900) * 1_000,

@@ -3,30 +3,18 @@
  *
  * @module
  */
-import { RedisStreamsBroker, type RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
-import { TopicKeys } from "../../adapters/redis/keys.ts";
+import type { AsyncBroker } from "../../core/broker.ts";
 import type { Delivery } from "../../core/contract.ts";
-import { freshOrder, SOURCE, subjectOf, TYPE } from "./event.ts";
+import type { Place } from "./broker.ts";
+import { freshOrder, subjectOf, TYPE } from "./event.ts";
 import { type Measure, Stopwatch } from "./rounds.ts";
 
-/** A broker on the benchmark's server. */
-export function redisBroker(url: string, options: RedisStreamsBrokerOptions = {}): RedisStreamsBroker {
-  return new RedisStreamsBroker({ url, source: SOURCE, logger: false, ...options });
-}
-
-/** The key of a topic's stream. */
-export function streamOf(topic: string): string {
-  return new TopicKeys("xsm", topic, 1).streams[0]!;
-}
-
 /**
- * Consumes `count` messages in the plain loop, from the first one handed out to the broker's answer to the last ack. The group
- * is new, so it begins at the first entry of the stream.
+ * Consumes `count` messages in the plain loop, from the first one handed out to the broker's answer to the last ack.
  */
 export async function consume(
-  broker: RedisStreamsBroker,
-  topic: string,
-  group: string,
+  broker: AsyncBroker,
+  { topic, group }: Place,
   count: number,
   handle: (delivery: Delivery) => void,
 ): Promise<Measure> {
@@ -47,7 +35,7 @@ export async function consume(
 
 /** Publishes `count` events, `inFlight` at a time. */
 export async function publish(
-  broker: RedisStreamsBroker,
+  broker: AsyncBroker,
   topic: string,
   count: number,
   inFlight: number,
@@ -64,7 +52,7 @@ export async function publish(
 
 /** Publishes `count` events with `publishAll`, `size` at a time. */
 export async function publishAll(
-  broker: RedisStreamsBroker,
+  broker: AsyncBroker,
   topic: string,
   count: number,
   size: number,

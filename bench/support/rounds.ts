@@ -41,6 +41,8 @@ export interface Contestant {
   readonly name: string;
   /** Messages of one run. */
   readonly count: number;
+  /** Makes ready what a run needs; not measured. */
+  prepare?(): Promise<void>;
   run(round: string): Promise<Measure>;
 }
 
@@ -55,7 +57,7 @@ export interface RoundOptions {
   /** How long it may wait for other processes to be quiet, in all, ms. */
   readonly patienceMs: number;
   /** CPU time of the broker so far, microseconds. */
-  readonly serverCpu?: () => Promise<number>;
+  readonly serverCpu?: (() => Promise<number>) | undefined;
 }
 
 /** Runs all contestants, round after round. */
@@ -94,6 +96,7 @@ async function undisturbed(
 ): Promise<Measure> {
   const serverCpu = async (): Promise<number> => await options.serverCpu?.() ?? NaN;
   for (let again = 0;; again++) {
+    await contestant.prepare?.();
     await neighbours?.quiet();
     collectGarbage();
     const serverBefore = await serverCpu();

@@ -5,7 +5,8 @@
  */
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
-import { freshOrder, type Order, PARTS, SOURCE, subjectOf, SUBJECTS, TYPE } from "./event.ts";
+import type { RawEvent } from "../support/broker.ts";
+import { freshOrder, PARTS, SOURCE, subjectOf, SUBJECTS, TYPE } from "../support/event.ts";
 
 /** A connected client. */
 export type Client = Redis;
@@ -14,6 +15,8 @@ export type Client = Redis;
 export async function client(url: string, options: { readonly enableAutoPipelining?: boolean } = {}): Promise<Client> {
   // Version 6 speaks RESP 3 by itself, with other replies; earlier ones do not know the option.
   const redis = new Redis(url, { lazyConnect: true, ...{ protocol: 2 }, ...options });
+  // While the server is away on purpose.
+  redis.on("error", () => {});
   await redis.connect();
   return redis;
 }
@@ -39,13 +42,6 @@ end`;
     const last = Math.min(count, at + 5_000) - 1;
     await redis.eval(script, 1, stream, from + at, from + last, SUBJECTS, ...texts);
   }
-}
-
-/** What a handler of the raw loops is given. */
-export interface RawEvent {
-  readonly type: string;
-  readonly subject: string;
-  readonly data: Order;
 }
 
 type Reply = [stream: string, entries: [id: string, fields: string[]][]][] | null;

@@ -1,0 +1,18 @@
+/**
+ * All brokers that can be measured, by name.
+ *
+ * @module
+ */
+import type { BenchBroker } from "./support/broker.ts";
+
+/** Loads a broker. */
+export const BROKERS: Readonly<Record<string, () => Promise<BenchBroker>>> = {
+  redis: async () => (await import("./brokers/redis.ts")).redis,
+};
+
+/** The broker of this name. */
+export function brokerOf(name: string): Promise<BenchBroker> {
+  const load = BROKERS[name];
+  if (load === undefined) throw new TypeError(`Unknown broker "${name}": use ${Object.keys(BROKERS).join(", ")}`);
+  return load();
+}
