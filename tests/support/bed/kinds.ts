@@ -4,11 +4,22 @@
  * @module
  */
 import type { ServerKind, ToolKind } from "./kind.ts";
+import { kafka } from "./kafka_kind.ts";
+import { postgres, postgres15 } from "./postgres_kind.ts";
 import { redis, redis8, valkey } from "./redis_kind.ts";
+import { sqs } from "./sqs_kind.ts";
 import { reference } from "./reference_tool.ts";
 
 /** All kinds, in the order in which they are started. */
-export const kinds: readonly ServerKind[] = [redis, redis8, valkey];
+export const kinds: readonly ServerKind[] = [
+  redis,
+  redis8,
+  valkey,
+  kafka,
+  sqs,
+  postgres,
+  postgres15,
+];
 
 /** Programs that are legs without being servers. */
 export const tools: readonly ToolKind[] = [reference];

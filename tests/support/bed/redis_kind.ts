@@ -3,12 +3,12 @@
  *
  * @module
  */
+import { Buffer } from "node:buffer";
 import { spawnSync } from "node:child_process";
-import { connect as connectPlain, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
 import { aptInstall, findInNext, installInNext, nextRoot } from "./debian.ts";
 import { mustIn } from "./inside.ts";
 import type { Binary, ServerKind } from "./kind.ts";
+import { probe } from "./probe.ts";
 import { isRoot, which } from "./run.ts";
 
 interface Flavour {
@@ -68,23 +68,11 @@ function majorOf(file: string): number {
   return major;
 }
 
+const PING = Buffer.from("PING\r\n");
+
 /** Whether a server on the port answers PING: also with "authenticate first", but not while it loads its data. */
-function answersPing(port: number, tls: boolean): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket: Socket = tls
-      ? connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false })
-      : connectPlain({ host: "127.0.0.1", port });
-    const timer = setTimeout(() => end(false), 1_000);
-    const end = (answer: boolean) => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.once(tls ? "secureConnect" : "connect", () => socket.write("PING\r\n"));
-    socket.once("data", (bytes) => end(/^(\+PONG|-NOAUTH|-NOPERM)/.test(String(bytes))));
-    socket.once("error", () => end(false));
-    socket.once("close", () => end(false));
-  });
+async function answersPing(port: number, tls: boolean): Promise<boolean> {
+  return await probe({ port, tls }, PING, (bytes) => /^(\+PONG|-NOAUTH|-NOPERM)/.test(String(bytes))) === true;
 }
 
 /** The floor: Redis 7.0 on Debian 12, or what is on the PATH. */

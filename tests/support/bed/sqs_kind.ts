@@ -1,0 +1,63 @@
+/**
+ * A server that speaks the protocol of Amazon SQS: the npm package `fauxqs` in a process of its own. It keeps all in
+ * memory: a restart begins empty.
+ *
+ * @module
+ */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import type { ServerKind } from "./kind.ts";
+import { must, which } from "./run.ts";
+import { bedDir } from "./state.ts";
+
+const PACKAGE = "fauxqs";
+const VERSION = "2.4.1";
+
+const folder = (): string => join(bedDir(), "sqs");
+/** An interrupted installation leaves no such file. */
+const program = (): string => join(folder(), "main.mjs");
+
+/** The package's own program listens on every interface, so this one is run. Queue URLs follow the client's `Host`. */
+const PROGRAM = `import process from "node:process";
+import { buildApp } from "${PACKAGE}";
+
+await buildApp({ logger: false }).listen({ host: "127.0.0.1", port: Number(process.argv[2]) });
+`;
+
+/** The arguments by which the runtime of this process runs a script. */
+const runtimeArgs = (): string[] =>
+  "Deno" in globalThis ? ["run", "--quiet", "--no-lock", "-A"] : "Bun" in globalThis ? ["run"] : [];
+
+/** SQS, standard and FIFO queues. */
+export const sqs: ServerKind = {
+  name: "sqs",
+  env: "XSM_SQS_ENDPOINT",
+  needs: `npm to install ${PACKAGE} ${VERSION}`,
+  find: () => existsSync(program()) ? { file: process.execPath } : undefined,
+  install: async () => {
+    const npm = which("npm");
+    if (npm === undefined) throw new Error("npm is not on the PATH");
+    rmSync(folder(), { recursive: true, force: true });
+    mkdirSync(folder(), { recursive: true });
+    const manifest = { name: "sqs", private: true, type: "module", dependencies: { [PACKAGE]: VERSION } };
+    writeFileSync(join(folder(), "package.json"), JSON.stringify(manifest));
+    const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+    await must(npm, args, { cwd: folder(), timeoutMs: 300_000, tries: 3 });
+    writeFileSync(program(), PROGRAM);
+  },
+  start: (_binary, { port, tls }) => {
+    if (tls) throw new TypeError("The server sqs speaks no TLS");
+    return { args: [...runtimeArgs(), program(), String(port)] };
+  },
+  url: (port) => `http://127.0.0.1:${port}`,
+  ready: async (port) => {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(1_000) });
+      return (await answer.text()).includes("ok");
+    } catch {
+      return false;
+    }
+  },
+  version: () => Promise.resolve(`${PACKAGE} ${VERSION}`),
+};
