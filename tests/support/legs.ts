@@ -13,6 +13,8 @@ export interface LegInfo {
   readonly name: string;
   /** How it is reached: a URL, but a list of brokers for `kafka` and the path of a Python program for `reference`. */
   readonly url: string;
+  /** Further ports of a server of the bed, by the names in its kind; empty where a user gives the server. */
+  readonly ports: Readonly<Record<string, number>>;
 }
 
 /** The environment variable by which a leg is given: `XSM_<NAME>_URL` but for three. */
@@ -28,7 +30,18 @@ export function leg(name: string): LegInfo | undefined {
   const given = process.env[legVariable(name)];
   const state = bedState();
   const url = given !== undefined && given !== "" ? given : state?.legs[name]?.url ?? state?.tools[name];
-  return url === undefined ? undefined : { name, url };
+  const own = state?.legs[name];
+  return url === undefined ? undefined : { name, url, ports: own?.url === url ? own.ports : portsGiven(name) };
+}
+
+/** `XSM_KAFKA_DOORS`, pairs of ports such as `19093:19193,…`, as the ports of a server of the bed. */
+function portsGiven(name: string): Record<string, number> {
+  if (name !== "kafka") return {};
+  const pairs = [...(process.env.XSM_KAFKA_DOORS ?? "").matchAll(/(\d+):(\d+)/g)];
+  return Object.fromEntries(pairs.flatMap(([, inner, outer], at) => [
+    [`inner${at + 1}`, Number(inner)],
+    [`outer${at + 1}`, Number(outer)],
+  ]));
 }
 
 /** Why a leg is missing. */
