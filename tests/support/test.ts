@@ -4,7 +4,7 @@
  * @module
  */
 export { type Child, child, type ChildOptions, type ChildResult } from "./child.ts";
-export { leg, type LegBody, type LegInfo, type LegTest, onLeg, onLegs } from "./legs.ts";
+export { isRequired, leg, type LegBody, type LegInfo, type LegTest, onLeg, onLegs } from "./legs.ts";
 export { assertExits, type ExitOptions, leakCheck, type LeakOptions } from "./leaks.ts";
 export { startProxyProcess } from "./proxy/process.ts";
 export { type Direction, type Proxy, type ProxyCounts, type ProxyOptions, startProxy } from "./proxy/proxy.ts";

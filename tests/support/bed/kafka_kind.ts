@@ -131,6 +131,9 @@ function properties({ port, ports, hostDir, tls }: StartPlan): Record<string, st
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    // After a kill the new process is let in only when the session of the old one is over.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
     // Tests of a consumer that is put out wait for its session to end.
     "group.min.session.timeout.ms": "1000",
     // The cleaner takes a buffer of 128 MB otherwise.
