@@ -11,9 +11,15 @@ const say = (line: string): void => console.log(line);
 
 switch (command) {
   case "up": {
-    const legs = rest.filter((word) => !word.startsWith("--"));
-    await up({ install: rest.includes("--install"), log: say, ...(legs.length === 0 ? {} : { legs }) });
-    status().forEach(say);
+    const legs = rest.filter((word) => word !== "--install");
+    try {
+      await up({ install: rest.includes("--install"), log: say, ...(legs.length === 0 ? {} : { legs }) });
+      status().forEach(say);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      console.error(error.message);
+      process.exitCode = 2;
+    }
     break;
   }
   case "down":

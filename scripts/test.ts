@@ -70,7 +70,8 @@ function notRun(runtime: Runtime, file: string): FileResult {
 
 async function startBed(options: Options): Promise<UpReport | undefined> {
   if (!options.bed) return undefined;
-  const report = await up({ install: options.install, log: (line) => console.log(line) });
+  const { install, legs } = options;
+  const report = await up({ install, log: (line) => console.log(line), ...(legs === undefined ? {} : { legs }) });
   for (const line of status()) console.log(`leg ${line}`);
   return report;
 }

@@ -20,6 +20,8 @@ export interface Options {
   readonly install: boolean;
   /** Whether the bed is started at all. */
   readonly bed: boolean;
+  /** Only these servers are started; all by default. */
+  readonly legs: readonly string[] | undefined;
   /** Whether a bed that this run starts stays. */
   readonly keep: boolean;
   /** Files that run at a time. */
@@ -41,6 +43,7 @@ export const USAGE = `deno task test [part of a path …] [options]
   --floors            the oldest version of each
   --install           install missing servers (Debian, root); also XSM_BED_INSTALL=1
   --no-bed            start no servers
+  --legs LIST         start these servers alone (redis,sqs,…); all by default
   --keep              leave the servers running
   --jobs N            files at a time
   --file-timeout S    seconds for one file (300)
@@ -59,7 +62,7 @@ export function parseOptions(args: readonly string[], env: Readonly<Record<strin
   const flags = new Map<string, string>();
   const paths: string[] = [];
   const bare = new Set(["install", "no-bed", "keep", "floors"]);
-  const valued = new Set(["name", "runtime", "deno", "bun", "node", "jobs", "file-timeout", "leg-timeout"]);
+  const valued = new Set(["name", "runtime", "legs", "deno", "bun", "node", "jobs", "file-timeout", "leg-timeout"]);
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;
     if (!arg.startsWith("--")) {
@@ -86,6 +89,7 @@ export function parseOptions(args: readonly string[], env: Readonly<Record<strin
     },
     install: flags.has("install") || env.XSM_BED_INSTALL === "1",
     bed: !flags.has("no-bed"),
+    legs: flags.get("legs")?.split(","),
     keep: flags.has("keep"),
     jobs: Number(flags.get("jobs") ?? Math.max(1, Math.min(4, cpus().length))),
     fileMs: seconds("file-timeout", 300),

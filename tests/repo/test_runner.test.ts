@@ -69,7 +69,16 @@ test("a report that was cut off gives the tests that it holds whole", () => {
 });
 
 test("the command line is read, and what it does not know is named", () => {
-  const options = parseOptions(["core/", "--runtime", "bun,node", "--node=22.18", "--name", "a b"], {
+  const options = parseOptions([
+    "core/",
+    "--runtime",
+    "bun,node",
+    "--node=22.18",
+    "--name",
+    "a b",
+    "--legs",
+    "sqs,redis",
+  ], {
     XSM_REQUIRE: "redis, valkey",
     XSM_BED_INSTALL: "1",
   });
@@ -77,6 +86,8 @@ test("the command line is read, and what it does not know is named", () => {
   assert.deepEqual(options.runtimes, ["bun", "node"]);
   assert.deepEqual([options.ranges.node, options.name, options.install], ["22.18", "a b", true]);
   assert.deepEqual(options.require, ["redis", "valkey"]);
+  assert.deepEqual(options.legs, ["sqs", "redis"]);
+  assert.equal(parseOptions([], {}).legs, undefined);
   assert.throws(() => parseOptions(["--nme"], {}), /Unknown option --nme/);
   assert.throws(() => parseOptions(["--runtime", "rhino"], {}), /Unknown runtime "rhino"/);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { kindOf } from "./bed/kinds.ts";
 import { startTicksOf } from "./bed/state.ts";
 import { PostgresTalk } from "./talk/postgres.ts";
 import { onLegs, onServer, type TestContext, until, within } from "./test.ts";
@@ -13,10 +14,13 @@ async function talk(port: number, context: TestContext): Promise<PostgresTalk> {
 }
 
 onLegs(["postgres", "postgres15"], (legTest) => {
-  legTest("answers a query", async ({ url }, context) => {
-    const { username, password, port } = new URL(url);
+  legTest("answers", async ({ url }, context) => {
+    const { username, password, port: given } = new URL(url);
+    const port = Number(given || PORT_BY_DEFAULT);
+    assert.ok(await kindOf("postgres").ready(port, false));
+    // A server that a user gives may ask for more than a name.
     if (username !== "postgres" || password !== "") return;
-    const connection = await talk(Number(port || PORT_BY_DEFAULT), context);
+    const connection = await talk(port, context);
     assert.deepEqual(await connection.ask("select 1 + 1, 'a'"), ["2|a"]);
   });
 });

@@ -87,3 +87,9 @@ test("the servers of a bed outlive the command that started them, and status fin
   assert.match(await bed.run("status"), /^redis: \d+\.\d+[^]*^postgres15: not running/m);
   assert.ok(await bed.answers("redis"));
 });
+
+test("a leg that there is not is refused by name", async () => {
+  const { code, stderr } = await child(SCRIPT, ["up", "redis", "rediss"], { XSM_BED_DIR: "/nonexistent" }).done;
+  assert.equal(code, 2);
+  assert.match(stderr, /no leg "rediss": use redis, /);
+});

@@ -34,8 +34,16 @@ export interface UpReport {
   readonly missing: Readonly<Record<string, string>>;
 }
 
-/** Starts every leg that does not run yet. Legs that cannot start are reported, not thrown. */
+/**
+ * Starts every leg that does not run yet. Legs that cannot start are reported, not thrown.
+ *
+ * @throws TypeError naming a leg that there is not.
+ */
 export async function up(options: UpOptions = {}): Promise<UpReport> {
+  const names = [...kinds, ...tools].map(({ name }) => name);
+  for (const name of options.legs ?? []) {
+    if (!names.includes(name)) throw new TypeError(`The bed knows no leg "${name}": use ${names.join(", ")}`);
+  }
   return await locked(async () => {
     const state = bedState();
     const legs: Record<string, BedLeg> = { ...state?.legs };
