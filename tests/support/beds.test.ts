@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { kindOf } from "./bed/kinds.ts";
 import { relativesOf } from "./bed/family.ts";
 import { whyNoServer } from "./bed/server.ts";
 import { type BedState, startTicksOf } from "./bed/state.ts";
-import { child, isRequired, test, type TestContext } from "./test.ts";
+import { child, isRequired, test, type TestContext, until } from "./test.ts";
 
 /** Two kinds that need nothing in the bed's folder: one of a single process, one of many under another account. */
 const NAMES = ["redis", "postgres15"] as const;
@@ -86,6 +87,23 @@ test("the servers of a bed outlive the command that started them, and status fin
   await bed.run("up", "redis");
   assert.match(await bed.run("status"), /^redis: \d+\.\d+[^]*^postgres15: not running/m);
   assert.ok(await bed.answers("redis"));
+});
+
+test("a server that somebody else ended is started anew, and nothing of the old one stays", {
+  skip,
+  timeoutMs: 120_000,
+}, async (context) => {
+  const bed = new Bed(context);
+  await bed.run("up", ...NAMES);
+  const { pid, dir } = bed.leg("postgres15");
+  const untouched = bed.leg("redis").pid;
+  process.kill(pid, "SIGKILL");
+  await until(() => startTicksOf(pid) === undefined);
+  assert.match(await bed.run("status"), /^postgres15: not running/m);
+  await bed.run("up", ...NAMES);
+  assert.ok(await bed.answers("postgres15"));
+  assert.equal(bed.leg("redis").pid, untouched);
+  assert.equal(existsSync(dir), false);
 });
 
 test("a leg that there is not is refused by name", async () => {

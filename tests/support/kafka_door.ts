@@ -22,7 +22,7 @@ export interface KafkaDoor {
  * @param start `startProxyProcess` for a proxy that goes on while this thread is blocked.
  * @throws Error when the server has no doors: one that a user gives, without `XSM_KAFKA_DOORS`.
  */
-export function openKafkaDoor(
+export async function openKafkaDoor(
   server: { readonly ports: Readonly<Record<string, number>> },
   start: (options: ProxyOptions) => Promise<Proxy> = startProxy,
 ): Promise<KafkaDoor> {
@@ -42,5 +42,5 @@ export function openKafkaDoor(
     }
     return undefined;
   };
-  return until(open, { timeoutMs: 20_000, everyMs: 200, what: "a free door of this Kafka" });
+  return await until(open, { timeoutMs: 20_000, everyMs: 200, what: "a free door of this Kafka" });
 }

@@ -10,7 +10,7 @@ import { locked } from "./lock.ts";
 import { makeDataDir } from "./inside.ts";
 import { endProcess, removeDir, startProcess } from "./process.ts";
 import { sweepPrivate } from "./server.ts";
-import { type BedLeg, bedState, clearBedState, isRunning, writeBedState } from "./state.ts";
+import { type BedLeg, bedState, clearBedState, fallenLegs, isRunning, writeBedState } from "./state.ts";
 
 /** What {@link up} does. */
 export interface UpOptions {
@@ -45,6 +45,7 @@ export async function up(options: UpOptions = {}): Promise<UpReport> {
     if (!names.includes(name)) throw new TypeError(`The bed knows no leg "${name}": use ${names.join(", ")}`);
   }
   return await locked(async () => {
+    await clearFallen();
     const state = bedState();
     const legs: Record<string, BedLeg> = { ...state?.legs };
     const paths: Record<string, string> = { ...state?.tools };
@@ -90,6 +91,13 @@ export async function up(options: UpOptions = {}): Promise<UpReport> {
   });
 }
 
+async function clearFallen(): Promise<void> {
+  for (const leg of fallenLegs()) {
+    await endProcess(leg);
+    removeDir(leg.dir);
+  }
+}
+
 async function startLeg(kind: ServerKind): Promise<BedLeg> {
   const binary = kind.find()!;
   const dir = makeDataDir(binary, kind.name, kind.user);
@@ -111,6 +119,7 @@ async function install(wanted: ServerKind | ToolKind, options: UpOptions): Promi
 /** Ends every server that the bed started and removes its data. What was installed stays. */
 export async function down(log: (line: string) => void = () => {}): Promise<void> {
   await locked(async () => {
+    await clearFallen();
     const state = bedState();
     for (const [name, leg] of Object.entries(state?.legs ?? {})) {
       const kind = kinds.find((kind) => kind.name === name);

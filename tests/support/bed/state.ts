@@ -60,15 +60,24 @@ export function isRunning(leg: BedLeg): boolean {
   return startTicksOf(leg.pid) === leg.startTicks;
 }
 
-/** The state of the bed with the legs that run now; undefined if the bed was never started. */
-export function bedState(): BedState | undefined {
-  let state: BedState;
+function storedState(): BedState | undefined {
   try {
-    state = JSON.parse(readFileSync(stateFile(), "utf8")) as BedState;
+    return JSON.parse(readFileSync(stateFile(), "utf8")) as BedState;
   } catch {
     return undefined;
   }
+}
+
+/** The state of the bed with the legs that run now; undefined if the bed was never started. */
+export function bedState(): BedState | undefined {
+  const state = storedState();
+  if (state === undefined) return undefined;
   return { ...state, legs: Object.fromEntries(Object.entries(state.legs).filter(([, leg]) => isRunning(leg))) };
+}
+
+/** Servers of the bed whose process is gone although nobody ended them: data and helpers of them may be left. */
+export function fallenLegs(): BedLeg[] {
+  return Object.values(storedState()?.legs ?? {}).filter((leg) => !isRunning(leg));
 }
 
 /** Replaces the state in one step. */
