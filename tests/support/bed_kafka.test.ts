@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { brokerPorts } from "./bed/kafka_kind.ts";
 import { startTicksOf } from "./bed/state.ts";
 import { openKafkaDoor } from "./kafka_door.ts";
-import { createTopic, fetchAll, produce } from "./talk/kafka.ts";
+import { createTopic, fetchAll, mechanisms, produce } from "./talk/kafka.ts";
 import { fresh, onLeg, onServer, until } from "./test.ts";
 
 const SLOW = { timeoutMs: 120_000 } as const;
@@ -81,4 +81,20 @@ withOwn("takes settings, and speaks TLS alone if so asked", SLOW, async (start) 
   const server = await start({ tls: true, args: ["--override", "auto.create.topics.enable=false"] });
   assert.deepEqual(await brokerPorts(server.port, true), [server.port]);
   assert.equal(await brokerPorts(server.port), undefined);
+});
+
+withOwn("a door can ask for a password while the tests' own listener asks for none", SLOW, async (start) => {
+  const login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_tester="secret";';
+  const doors = [1, 2, 3, 4].map((door) => `DOOR${door}:${door === 1 ? "SASL_PLAINTEXT" : "PLAINTEXT"}`);
+  const settings = {
+    "listener.security.protocol.map": ["CLIENT:PLAINTEXT", "CONTROLLER:PLAINTEXT", ...doors].join(","),
+    "listener.name.door1.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.door1.plain.sasl.jaas.config": login,
+  };
+  const server = await start({
+    args: Object.entries(settings).flatMap(([key, value]) => ["--override", `${key}=${value}`]),
+  });
+  assert.match(await mechanisms(server.ports.inner1!), /PLAIN/);
+  assert.equal(await brokerPorts(server.ports.inner1!), undefined);
+  assert.deepEqual(await brokerPorts(server.port), [server.port]);
 });

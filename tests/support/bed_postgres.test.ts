@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { kindOf } from "./bed/kinds.ts";
 import { startTicksOf } from "./bed/state.ts";
 import { PostgresTalk } from "./talk/postgres.ts";
@@ -88,10 +89,14 @@ for (const [name, major] of [["postgres", 17], ["postgres15", 15]] as const) {
     await assert.rejects(PostgresTalk.open(server.port), /28000|pg_hba/);
   });
 
-  withOwn("with TLS it takes nobody without", async (start) => {
+  withOwn("with TLS it has a certificate of the bed's own, and takes nobody without", async (start, context) => {
     const server = await start({ tls: true });
     assert.match(server.url, /sslmode=require/);
     await assert.rejects(PostgresTalk.open(server.port), /28000|pg_hba/);
+    const ca = readFileSync(join(server.dir, "ca.crt"), "utf8");
+    const connection = await within(5_000, "a connection over TLS", PostgresTalk.open(server.port, ca));
+    context.cleanup(() => connection.close());
+    assert.deepEqual(await connection.ask("select ssl from pg_stat_ssl where pid = pg_backend_pid()"), ["t"]);
   });
 
   withOwn("a server that cannot start is an error with its log", async (start) => {

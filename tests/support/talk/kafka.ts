@@ -62,6 +62,12 @@ export async function fetchAll(port: number, topic: string): Promise<string> {
   return answer.toString("latin1");
 }
 
+/** Asks how a listener wants clients to name themselves; resolves to the mechanisms that it takes. */
+export async function mechanisms(port: number): Promise<string> {
+  const answer = await ask(port, 17, 1, text("NONE"));
+  return answer.toString("latin1", 2);
+}
+
 function refuse(code: number): void {
   if (code !== 0) throw new Error(`Kafka answered with the code ${code}`);
 }

@@ -5,6 +5,7 @@
  */
 import { Buffer } from "node:buffer";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { startupPacket } from "../bed/postgres_kind.ts";
 
 /** One connection, as a superuser whom the server trusts. */
@@ -23,9 +24,10 @@ export class PostgresTalk {
     socket.on("close", () => this.#answer?.reject(new Error("The server closed the connection")));
   }
 
-  /** Connects to the port; rejects when nothing listens or the server refuses. */
-  static async open(port: number): Promise<PostgresTalk> {
-    const socket = connect({ host: "127.0.0.1", port });
+  /** Connects to the port, over TLS with a certificate by `ca` if given; rejects when the server is not there or refuses. */
+  static async open(port: number, ca?: string): Promise<PostgresTalk> {
+    const plain = connect({ host: "127.0.0.1", port });
+    const socket = ca === undefined ? plain : await upgraded(plain, ca);
     const talk = new PostgresTalk(socket);
     await talk.#exchange(startupPacket({ user: "postgres", database: "postgres" }));
     return talk;
@@ -65,6 +67,23 @@ export class PostgresTalk {
       else if (type === "Z") this.#answer?.resolve(this.#answer.rows);
     }
   }
+}
+
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+
+/** Asks for TLS, which is granted by one letter, and begins with it. */
+function upgraded(plain: Socket, ca: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    plain.once("error", reject);
+    plain.once("data", (answer: Uint8Array) => {
+      if (String.fromCharCode(answer[0]!) !== "S") return reject(new Error("The server refuses TLS"));
+      plain.removeAllListeners("data");
+      const socket = connectTls({ socket: plain, ca, host: "127.0.0.1" });
+      socket.once("secureConnect", () => resolve(socket));
+      socket.once("error", reject);
+    });
+    plain.write(SSL_REQUEST);
+  });
 }
 
 function columns(row: Buffer): string {
