@@ -100,7 +100,7 @@ withOwn("gives queues the address by which the client came, so that a proxy stay
   const proxy = await startProxy({ port: server.port });
   context.cleanup(() => proxy.close());
   const queue = await createQueue(proxy.url(server.url), "q");
-  assert.equal(new URL(queue).port, String(proxy.port));
+  assert.equal(new URL(queue).host, `127.0.0.1:${proxy.port}`);
 });
 
 withOwn("listens on the loopback interface alone, and has no TLS", async (start) => {

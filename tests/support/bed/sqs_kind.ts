@@ -2,9 +2,12 @@
  * A server that speaks the protocol of Amazon SQS: the npm package `fauxqs` in a process of its own. It keeps all in
  * memory: a restart begins empty.
  *
+ * The URL of a queue has the address by which its maker came, and stays what it is. A client that takes it for its
+ * endpoint goes past a proxy when the queue was made without one.
+ *
  * @module
  */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { ServerKind } from "./kind.ts";
@@ -13,16 +16,33 @@ import { bedDir } from "./state.ts";
 
 const PACKAGE = "fauxqs";
 const VERSION = "2.4.1";
+const STORE = `./node_modules/${PACKAGE}/dist/sqs/sqsStore.js`;
 
 const folder = (): string => join(bedDir(), "sqs");
-/** An interrupted installation leaves no such file. */
 const program = (): string => join(folder(), "main.mjs");
 
-/** The package's own program listens on every interface, so this one is run. Queue URLs follow the client's `Host`. */
-const PROGRAM = `import process from "node:process";
-import { buildApp } from "${PACKAGE}";
+/** Whether the installation is whole, as the program is written last, and is this one. */
+function isInstalled(): boolean {
+  try {
+    return readFileSync(program(), "utf8") === PROGRAM;
+  } catch {
+    return false;
+  }
+}
 
-await buildApp({ logger: false }).listen({ host: "127.0.0.1", port: Number(process.argv[2]) });
+/**
+ * The package's own program listens on every interface, and its queues have URLs below `localhost`, a name that not every
+ * system resolves; a store without a host takes the client's `Host` instead.
+ */
+const PROGRAM = `// ${PACKAGE} ${VERSION}
+import process from "node:process";
+import { buildApp } from "${PACKAGE}";
+import { SqsStore } from "${STORE}";
+
+const sqsStore = new SqsStore();
+sqsStore.host = undefined;
+const app = buildApp({ logger: false, stores: { sqsStore } });
+await app.listen({ host: "127.0.0.1", port: Number(process.argv[2]) });
 `;
 
 /** The arguments by which the runtime of this process runs a script. */
@@ -34,7 +54,7 @@ export const sqs: ServerKind = {
   name: "sqs",
   env: "XSM_SQS_ENDPOINT",
   needs: `npm to install ${PACKAGE} ${VERSION}`,
-  find: () => existsSync(program()) ? { file: process.execPath } : undefined,
+  find: () => isInstalled() ? { file: process.execPath } : undefined,
   install: async () => {
     const npm = which("npm");
     if (npm === undefined) throw new Error("npm is not on the PATH");
