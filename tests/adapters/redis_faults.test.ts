@@ -286,8 +286,6 @@ onLegs(["redis"], (onRedis) => {
       await publish(publisher, n.topic, bodies(1, 4), "a");
       const held = await reader.take(2, 5_000, 2);
       await proxy.blackHole();
-      let revokedAt = 0;
-      const revoked = listener.heard("revoked").then(() => revokedAt = performance.now());
       const { transport: other } = await openTransport(context, {
         url: leg.url,
         prefix: n.prefix,
@@ -295,10 +293,8 @@ onLegs(["redis"], (onRedis) => {
       });
       const next = new Reader(other, n.topic, n.group);
       const raws = await next.take(4);
-      const takenAt = performance.now();
+      assert.equal(listener.count("revoked"), 1, "it was told before the other one had anything");
       assert.deepEqual(bodiesOf(raws), bodies(1, 4));
-      await revoked;
-      assert.ok(revokedAt <= takenAt);
       assert.deepEqual(await reader.ack(held).catch(() => ["stale", "stale"]), ["stale", "stale"]);
       await proxy.heal();
       await transportBack(reader, listener);
