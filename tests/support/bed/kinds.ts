@@ -6,6 +6,7 @@
 import type { ServerKind, ToolKind } from "./kind.ts";
 import { kafka } from "./kafka_kind.ts";
 import { postgres, postgres15 } from "./postgres_kind.ts";
+import { rabbitmq, rabbitmq310 } from "./rabbitmq_kind.ts";
 import { redis, redis8, valkey } from "./redis_kind.ts";
 import { sqs } from "./sqs_kind.ts";
 import { reference } from "./reference_tool.ts";
@@ -19,6 +20,8 @@ export const kinds: readonly ServerKind[] = [
   sqs,
   postgres,
   postgres15,
+  rabbitmq,
+  rabbitmq310,
 ];
 
 /** Programs that are legs without being servers. */
