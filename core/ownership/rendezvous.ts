@@ -13,6 +13,11 @@ function hash(text: string): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
+/** How much a member is to own a partition: of several, the one with the highest score. A whole number from 0 to 2^32 - 1. */
+export function scoreOf(member: string, partition: number): number {
+  return hash(`${member}#${partition}`);
+}
+
 /**
  * The partitions that `self` should own: rendezvous hashing, where no member gets more than its even share rounded up. When
  * a member joins or leaves, few partitions move. Where members see different lists for a moment, the lease decides.
@@ -27,7 +32,7 @@ export function shareOf(self: string, members: readonly string[], partitions: nu
     let highest = -1;
     for (const name of names) {
       if ((load.get(name) ?? 0) >= cap) continue;
-      const score = hash(`${name}#${partition}`);
+      const score = scoreOf(name, partition);
       if (score > highest) [best, highest] = [name, score];
     }
     if (best === undefined) continue;
