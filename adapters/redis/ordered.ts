@@ -1,6 +1,6 @@
 import { Ownership } from "../../core/ownership/ownership.ts";
 import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
-import { Bell } from "./bell.ts";
+import { Bell } from "../../core/bell.ts";
 import { byPartition } from "./by_partition.ts";
 import type { RedisContext, RedisNative } from "./context.ts";
 import { isReply, refusal } from "./errors.ts";

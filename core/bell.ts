@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** Wakes all who wait, for any reason worth another look. */
 export class Bell {
