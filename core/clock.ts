@@ -65,6 +65,35 @@ export const systemClock: Clock = {
   },
 };
 
+/** A timer that runs once at a time: set again while it runs, it stays as it is. */
+export class Alarm {
+  readonly #clock: Clock;
+  #timer: Timer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether it runs. */
+  get isSet(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** Runs `run` after `delayMs`, unless it runs already. */
+  set(delayMs: number, run: () => void): void {
+    this.#timer ??= this.#clock.timer(delayMs, () => {
+      this.#timer = undefined;
+      run();
+    });
+  }
+
+  /** Stops it. */
+  cancel(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}
+
 /** Resolves after `delayMs`, or at once when `signal` aborts; tells which with `true` (time is up) or `false`. */
 export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {

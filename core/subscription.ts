@@ -55,6 +55,8 @@ export class Subscription implements DeliveryOwner {
   /** Number of the subscription in its session; a new one after each restart of the session. */
   sub: number;
   state: TopicHealth["state"] = "starting";
+  /** Whether the session has it. */
+  begun = false;
   lag: number | undefined;
   readonly #host: SubscriptionHost;
   readonly #ready: ReadyQueue;
@@ -252,6 +254,7 @@ export class Subscription implements DeliveryOwner {
     this.#loseAll(why);
     this.sub = sub;
     this.state = "starting";
+    this.begun = false;
     this.#mayLeave();
   }
 

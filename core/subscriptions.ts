@@ -58,7 +58,7 @@ export class Subscriptions implements SubscriptionHost {
   }
 
   #start(subscription: Subscription): Promise<void> {
-    if (subscription.state !== "starting") return Promise.resolve();
+    if (subscription.begun) return Promise.resolve();
     let starting = this.#starting.get(subscription);
     if (starting === undefined) {
       starting = this.#subscribe(subscription).finally(() => this.#starting.delete(subscription));
@@ -74,7 +74,7 @@ export class Subscriptions implements SubscriptionHost {
     const sub = subscription.sub;
     const at = this.clock.monotonic();
     const answer = await this.call((call) => ({ k: "subscribe", call, sub, topic, group, prefetch, at }));
-    if (subscription.state === "starting") subscription.state = "active";
+    subscription.begun = true;
     this.#options.connected(answer as Capabilities);
   }
 

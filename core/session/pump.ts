@@ -1,8 +1,9 @@
-import type { Timer } from "../clock.ts";
+import { Alarm } from "../clock.ts";
 import { isEdaError } from "../errors.ts";
 import type { Native, Raw } from "../transport.ts";
 import type { Entry, PumpContext, PumpIds, PumpSide } from "./pump_context.ts";
 import { mayPass } from "./connection.ts";
+import { nextRead } from "./credit.ts";
 import { takeIn, toDeliver, unexpired } from "./intake.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { PartitionLeases } from "./partition_leases.ts";
@@ -14,9 +15,7 @@ import { Undecodables } from "./undecodables.ts";
  * Keeps one subscription (topic + group) supplied: fetches while there is credit, reads the envelopes, holds the natives,
  * and passes settles on.
  *
- * Credit: unsettled messages + what reads in flight may bring never exceed `prefetch`. The transport divides it among the
- * partitions it owns. A read starts when a quarter of one partition's share is free. One read waits for messages; while the
- * topic has more than a read takes, a second one is in flight.
+ * Credit is in `credit.ts`; the transport divides it among the partitions it owns.
  */
 export class Pump implements PumpSide {
   readonly sub: number;
@@ -39,7 +38,8 @@ export class Pump implements PumpSide {
   /** What came after we had stopped: given back unseen. */
   readonly #late: Native[] = [];
   #waiting: AbortController | undefined;
-  #retry: Timer | undefined;
+  readonly #retry: Alarm;
+  readonly #small: Alarm;
   #failing = false;
   #state: "active" | "standby" = "active";
 
@@ -50,6 +50,8 @@ export class Pump implements PumpSide {
     this.group = group;
     this.#context = context;
     this.#prefetch = prefetch;
+    this.#retry = new Alarm(context.clock);
+    this.#small = new Alarm(context.clock);
     this.#partitions = new PartitionLeases(context, sub);
     this.#leases = new LeaseKeeper(context, this);
     this.#settler = new Settler(context, this);
@@ -69,7 +71,11 @@ export class Pump implements PumpSide {
   /** The transport says whether we consume or stand by; while reads fail, that is what the host hears instead. */
   told(state: "active" | "standby"): void {
     this.#state = state;
-    if (!this.#failing) this.#context.post({ k: "topic", sub: this.sub, state });
+    if (!this.#failing) this.#tell(state);
+  }
+
+  #tell(state: "active" | "standby" | "failing"): void {
+    this.#context.post({ k: "topic", sub: this.sub, state });
   }
 
   /** Answers `call` once a read that starts now is back: "more" if it brought something, else "empty"; or it failed. */
@@ -79,23 +85,28 @@ export class Pump implements PumpSide {
     this.pull();
   }
 
-  /** Reads what there is room for; the first call starts it. */
-  pull(): void {
-    if (this.#stopped || this.#retry !== undefined) return;
-    const quarter = Math.max(1, Math.ceil(this.#prefetch / 4 / Math.max(1, this.#partitions.count)));
+  /** Reads what there is room for, `small` = however little; the first call starts it. */
+  pull(small = false): void {
+    if (this.#stopped || this.#retry.isSet) return;
     for (;;) {
-      const free = this.#prefetch - this.unsettled - this.#reserved;
       const probing = this.#probes.length > 0;
-      if (this.#reads === 0) {
-        if (free < 1 && probing) return this.#answerProbes({ value: "empty" });
-        if (free < quarter && !(probing && free > 0)) return;
-      } else if (this.#reads > 1 || !this.#backlog || free < quarter) return;
-      const max = this.#backlog ? Math.min(free, Math.max(quarter, this.#prefetch >> 1)) : free;
+      const free = this.#prefetch - this.unsettled - this.#reserved;
+      if (this.#reads === 0 && free < 1 && probing) return this.#answerProbes({ value: "empty" });
+      const [prefetch, partitions, reads, backlog] = [
+        this.#prefetch,
+        this.#partitions.count,
+        this.#reads,
+        this.#backlog,
+      ];
+      const { max, laterMs } = nextRead({ prefetch, partitions, free, reads, backlog, probing, small });
+      if (laterMs !== undefined) this.#small.set(laterMs, () => this.pull(true));
+      if (max === 0) return;
       void this.#read(max, this.#reads === 0 && !probing ? this.#context.waitMs : 0);
     }
   }
 
   async #read(max: number, waitMs: number): Promise<void> {
+    this.#small.cancel();
     const { transport, connection, callTimeoutMs } = this.#context;
     const abort = new AbortController();
     const request = { group: this.group, max, window: this.#prefetch, waitMs, signal: abort.signal };
@@ -125,10 +136,11 @@ export class Pump implements PumpSide {
     // What a read brings after everything was given back is not ours to hand out.
     if (this.#surrendered) return;
     if (failure !== undefined) return this.#failed(failure);
+    const first = !this.#ids.read;
     this.#ids.read = true;
-    if (this.#failing) {
+    if (this.#failing || first) {
       this.#failing = false;
-      this.#context.post({ k: "topic", sub: this.sub, state: this.#state });
+      this.#tell(this.#state);
     }
     this.#backlog = raws.length >= max;
     if (raws.length > 0) this.#accept(raws, sentAt);
@@ -148,10 +160,8 @@ export class Pump implements PumpSide {
     // What the broker refuses from the start, a right or a version, is no outage: the reader has to know.
     const refused = !this.#ids.read && isEdaError(error) && !error.retriable;
     if (refused || !mayPass(error)) return this.#context.post({ k: "failed", sub: this.sub, error });
-    if (!this.#failing) {
-      this.#failing = true;
-      this.#context.post({ k: "topic", sub: this.sub, state: "failing" });
-    }
+    if (!this.#failing) this.#tell("failing");
+    this.#failing = true;
     this.later();
   }
 
@@ -159,9 +169,8 @@ export class Pump implements PumpSide {
   later(): void {
     // A read that waits would bring more than there is room for.
     if (this.unsettled + this.#reserved > this.#prefetch) this.#waiting?.abort();
-    if (this.#stopped || this.#retry !== undefined) return;
-    this.#retry = this.#context.clock.timer(Math.max(20, this.#context.connection.retryInMs), () => {
-      this.#retry = undefined;
+    if (this.#stopped) return;
+    this.#retry.set(Math.max(20, this.#context.connection.retryInMs), () => {
       this.#settler.retry();
       this.pull();
     });
@@ -277,8 +286,8 @@ export class Pump implements PumpSide {
   stop(): readonly number[] {
     this.#stopped = true;
     this.#waiting?.abort();
-    this.#retry?.cancel();
-    this.#retry = undefined;
+    this.#retry.cancel();
+    this.#small.cancel();
     this.#leases.stop();
     this.#undecodables.stop();
     return this.#probes.splice(0);
