@@ -139,9 +139,33 @@ export function faultCases(harness: Harness): ContractCase[] {
       await eventually("no message is in flight", async () => await harness.inFlight!(c.topic, c.group) === 0, 15_000);
       assert.equal((await broker.close()).unconfirmed, 0);
     }, {
-      skip: skip ?? (harness.inFlight === undefined ? "the harness cannot see what is in flight" : undefined),
+      skip: skip ??
+        (harness.connectionBound === true
+          ? "the server gives messages to others when the connection is lost"
+          : harness.inFlight === undefined
+          ? "the harness cannot see what is in flight"
+          : undefined),
       timeoutMs: 60_000,
     }),
+    contractCase(
+      harness,
+      "4: an ack that the outage caught is stale where messages go with the connection, and they come again",
+      async (c) => {
+        const broker = c.faultyBroker();
+        await c.fill(broker, 3, 3);
+        const held = await c.take(broker, 3);
+        await faults.down();
+        await eventually("they are lost", () => held.every((delivery) => delivery.signal.aborted), 15_000);
+        for (const delivery of held) assert.equal(await delivery.ack(), "stale");
+        await faults.up();
+        assert.deepEqual(new Set(await c.drain(c.broker(), { idleMs: 6_000 })), new Set([0, 1, 2]));
+        assert.equal((await broker.close()).unconfirmed, 0);
+      },
+      {
+        skip: skip ?? (harness.connectionBound === true ? undefined : "leases outlast the connection"),
+        timeoutMs: 60_000,
+      },
+    ),
     contractCase(harness, "13: connecting to nothing fails by its deadline and names what is wrong", async (c) => {
       const broker = c.faultyBroker({ connectTimeoutMs: 1_000 });
       await faults.down();

@@ -36,6 +36,8 @@ export interface Harness {
   inFlight?(topic: string, group: string): Promise<number>;
   /** `none`: members compete message by message, so only loss is checked across them. Default `subject`. */
   readonly ordering?: "subject" | "none";
+  /** Whether the server ties messages to the connection, so that they are another's as soon as it is lost. Default false. */
+  readonly connectionBound?: boolean;
   /** How long a take-over after an orderly close may take, ms. Default 1,000. */
   readonly takeOverMs?: number;
 }
