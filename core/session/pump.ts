@@ -13,9 +13,7 @@ import { Undecodables } from "./undecodables.ts";
 
 /**
  * Keeps one subscription (topic + group) supplied: fetches while there is credit, reads the envelopes, holds the natives,
- * and passes settles on.
- *
- * Credit is in `credit.ts`; the transport divides it among the partitions it owns.
+ * and passes settles on. Credit is in `credit.ts`; the transport divides it among the partitions it owns.
  */
 export class Pump implements PumpSide {
   readonly sub: number;
@@ -92,13 +90,8 @@ export class Pump implements PumpSide {
       const probing = this.#probes.length > 0;
       const free = this.#prefetch - this.unsettled - this.#reserved;
       if (this.#reads === 0 && free < 1 && probing) return this.#answerProbes({ value: "empty" });
-      const [prefetch, partitions, reads, backlog] = [
-        this.#prefetch,
-        this.#partitions.count,
-        this.#reads,
-        this.#backlog,
-      ];
-      const { max, laterMs } = nextRead({ prefetch, partitions, free, reads, backlog, probing, small });
+      const held = { prefetch: this.#prefetch, partitions: this.#partitions.count, free };
+      const { max, laterMs } = nextRead({ ...held, reads: this.#reads, backlog: this.#backlog, probing, small });
       if (laterMs !== undefined) this.#small.set(laterMs, () => this.pull(true));
       if (max === 0) return;
       void this.#read(max, this.#reads === 0 && !probing ? this.#context.waitMs : 0);
@@ -286,8 +279,7 @@ export class Pump implements PumpSide {
   stop(): readonly number[] {
     this.#stopped = true;
     this.#waiting?.abort();
-    this.#retry.cancel();
-    this.#small.cancel();
+    for (const alarm of [this.#retry, this.#small]) alarm.cancel();
     this.#leases.stop();
     this.#undecodables.stop();
     return this.#probes.splice(0);

@@ -268,3 +268,19 @@ test("nothing is sent for a message whose own lease ran out", async () => {
   assert.deepEqual(transport.log.slice(before), []);
   assert.equal(session.heard("settle-failed").length, 1);
 });
+
+test("one who holds most of the window, and waits for the rest, gets it", async () => {
+  const clock = new VirtualClock();
+  const session = new FakeSession(clock);
+  const { transport } = session;
+  session.subscribe(1, "t", 16);
+  await clock.flush();
+  transport.feed(...Array.from({ length: 14 }, (_, at) => raw(`a${at}`)));
+  await clock.flush();
+  assert.deepEqual(transport.calls("fetch"), ["fetch t 16"], "less than a quarter is free: acks may bring more");
+  transport.feed(raw("b"), raw("c"), raw("d"));
+  await clock.advance(100);
+  assert.deepEqual(transport.calls("fetch"), ["fetch t 16", "fetch t 2"]);
+  const counts = session.heard("deliver").map(({ texts }) => texts.length);
+  assert.deepEqual(counts, [14, 2], "the seventeenth stays at the broker");
+});
