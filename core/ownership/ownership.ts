@@ -140,11 +140,16 @@ export class Ownership {
 
   #tell(known = true): void {
     if (!this.#running || !this.#divided) return;
-    if (this.#owners.every((owner) => owner.state !== "seeking" || owner.tried)) this.#decide();
+    this.#mayDecide();
     const state = this.#owners.some((owner) => owner.state === "owned") ? "active" : "standby";
     if (state === this.#told || (state === "standby" && !known)) return;
     this.#told = state;
     this.#events.state(state);
+  }
+
+  /** What is sought no more needs no answer. */
+  #mayDecide(): void {
+    if (this.#owners.every((owner) => owner.state !== "seeking" || owner.tried)) this.#decide();
   }
 
   async #round(members: MemberStore): Promise<void> {
@@ -174,5 +179,6 @@ export class Ownership {
     }
     this.#divided = true;
     if (mine.size === 0) this.#tell();
+    else this.#mayDecide();
   }
 }

@@ -3,6 +3,7 @@ import type { MemberStore, OwnerStore } from "../../core/ownership/contract.ts";
 import { Ownership } from "../../core/ownership/ownership.ts";
 import { PartitionOwner } from "../../core/ownership/partition_owner.ts";
 import { shareOf } from "../../core/ownership/rendezvous.ts";
+import { gate } from "./dispatch_rig.ts";
 import { test } from "../support/test.ts";
 import { VirtualClock } from "../support/virtual_clock.ts";
 
@@ -17,6 +18,8 @@ class FakeBroker {
   /** Calls are answered this much later. */
   delayMs = 0;
   readonly calls: string[] = [];
+  /** Calls that are not answered before it resolves. */
+  held: { readonly call: string; readonly until: Promise<void> } | undefined;
   readonly #owners = new Map<number, { member: string; epoch: number; until: number }>();
   readonly #epochs = new Map<number, number>();
 
@@ -55,6 +58,7 @@ class FakeBroker {
 
   async #call<T>(name: string, run: () => T): Promise<T> {
     this.calls.push(name);
+    if (this.held?.call === name) await this.held.until;
     if (this.away || this.#frozen.has(name.split(" ")[1]!)) throw new Error("away");
     const value = run();
     if (this.delayMs > 0) await new Promise<void>((resolve) => this.clock.timer(this.delayMs, resolve));
@@ -432,5 +436,25 @@ test("Ownership is decided also when the broker is away", async () => {
     assert.deepEqual(told, partitions === 1 ? ["failed 0"] : []);
     await ownership.stop("done");
   }
+  assert.equal(broker.clock.armed, 0);
+});
+
+test("Ownership is decided when another member takes over what was still asked for", async () => {
+  const broker = new FakeBroker(new VirtualClock());
+  const mine = shareOf("a", ["a", "b"], 2);
+  const other = mine.has(0) ? 1 : 0;
+  const answer = gate();
+  broker.held = { call: `acquire a ${other}`, until: answer.promise };
+  const { ownership } = ownershipOf(broker, "a", 2);
+  let decided = false;
+  void ownership.decided().then(() => decided = true);
+  ownership.start();
+  await broker.clock.flush();
+  assert.deepEqual([ownership.owned, decided], [[...mine], false]);
+  broker.members.set("b", broker.clock.monotonic());
+  await broker.clock.advance(1_000);
+  assert.deepEqual([ownership.owned, decided], [[...mine], true], "it reads what it owns");
+  answer.open();
+  await ownership.stop("done");
   assert.equal(broker.clock.armed, 0);
 });
