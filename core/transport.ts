@@ -97,7 +97,10 @@ export interface Transport {
   ack(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]>;
   /** As `ack`, for a message given up; a broker with its own dead-letter queue may see the difference. */
   drop(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]>;
-  /** Gives back for redelivery after `delayMs`, uncounted where the broker can. */
+  /**
+   * Gives back for redelivery after `delayMs`, uncounted where the broker can. A native whose hold ran out, of a message that
+   * was fetched a second time since, is `stale`: the later hold stays.
+   */
   release(topic: string, group: string, natives: readonly Native[], delayMs: number): Promise<readonly NativeOutcome[]>;
   /** Keeps for another window from now; `stale` = lost. Absent where ownership of the partition is the lease. */
   extend?(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]>;

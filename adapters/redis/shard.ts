@@ -30,6 +30,8 @@ export class Shard {
   #mode: Mode | undefined;
   #from = "-";
   #floorAt = 0;
+  /** A look at pending entries that is on its way. */
+  #claiming: Promise<unknown> | undefined;
 
   constructor(context: RedisContext, group: string, partition: number, keys: PartitionKeys) {
     this.#context = context;
@@ -44,7 +46,16 @@ export class Shard {
   }
 
   /** Claims the next pending entries that are due, at most `max`; a full page goes on at the next call. */
-  async claim(max: number): Promise<Raw[]> {
+  claim(max: number): Promise<Raw[]> {
+    const work = this.#claim(max);
+    const done = work.then(() => {}, () => {}).finally(() => {
+      if (this.#claiming === done) this.#claiming = undefined;
+    });
+    this.#claiming = done;
+    return work;
+  }
+
+  async #claim(max: number): Promise<Raw[]> {
     const { main, consumer, options, clock } = this.#context;
     if (this.lost && this.#mode !== "lost") this.#begin("lost");
     else if (this.#mode === undefined) this.#begin(this.mine ? "mine" : "idle");
@@ -125,11 +136,25 @@ export class Shard {
 
   /** Lets others have these at once, uncounted. */
   async release(natives: readonly RedisNative[]): Promise<readonly NativeOutcome[]> {
-    const outcomes = await this.#inChunks(natives, (some) => this.#giveBack(some.map((native) => native.id)), false);
-    return outcomes.map((done, at): NativeOutcome => {
-      this.#held.letGo(natives[at]!);
-      return done ? "settled" : "stale";
+    const ours = await this.#notAgain(natives);
+    const given = [...ours];
+    const done = await this.#inChunks(given, (some) => this.#giveBack(some.map((native) => native.id)), false);
+    const back = new Set(given.filter((_, at) => done[at]));
+    return natives.map((native): NativeOutcome => {
+      if (ours.has(native)) this.#held.letGo(native);
+      return back.has(native) ? "settled" : "stale";
     });
+  }
+
+  /**
+   * Those of them that are not ours by another hold. Their own lease ran out unnoticed by the server, which may have given the
+   * entry to us a second time since, or this moment: to give it back then would take it out of the hands that have it now.
+   */
+  async #notAgain(natives: readonly RedisNative[]): Promise<ReadonlySet<RedisNative>> {
+    if (natives.every((native) => native.batch !== undefined)) return new Set(natives);
+    await this.#claiming;
+    const held = new Set(this.#held.ids());
+    return new Set(natives.filter((native) => native.batch !== undefined || !held.has(native.id)));
   }
 
   /** Lets others have everything that is pending under our name, seen or not. */

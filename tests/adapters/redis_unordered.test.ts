@@ -138,6 +138,26 @@ onLegs(["redis"], (onRedis) => {
     assert.deepEqual(await reader.ack(again), ["settled", "settled", "settled"]);
   });
 
+  onRedis(
+    "giving back an earlier hold leaves what came again to the same consumer in its hands",
+    async ({ url }, context) => {
+      const n = names();
+      const client = await admin(context, url);
+      const options = { url, prefix: n.prefix, ordered: false, minIdleMs: 400 };
+      const one = await openTransport(context, options);
+      const reader = new Reader(one.transport, n.topic, n.group);
+      await publish(one.transport, n.topic, bodies(1, 2), "a");
+      const earlier = await reader.take(2);
+      const again = await reader.take(2);
+      assert.deepEqual(await reader.release(earlier), ["stale", "stale"]);
+      const idle = (await rows(client, n.stream, n.group)).map((row) => Number(row[2]));
+      assert.ok(idle.every((ms) => ms < 400), "it is not offered to others");
+      assert.deepEqual(await reader.extend(again), ["settled", "settled"]);
+      assert.deepEqual(await reader.release([again[0]!]), ["settled"]);
+      assert.deepEqual(await reader.ack([again[1]!]), ["settled"]);
+    },
+  );
+
   onRedis("extending keeps a message from others, uncounted (RED-10)", async ({ url }, context) => {
     const n = names();
     const client = await admin(context, url);

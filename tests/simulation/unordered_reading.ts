@@ -10,8 +10,8 @@ import { Bell, type Reach, type Reading, type SimNative, toRaw } from "./reach.t
 /** One topic and group that anybody may read. */
 export class UnorderedReading implements Reading {
   readonly #reach: Reach;
-  /** What we were given and have not settled, and since when. */
-  readonly #held = new Map<Entry, number>();
+  /** What we were given and have not settled, by which handle, and since when. */
+  readonly #held = new Map<Entry, { readonly native: SimNative; readonly since: number }>();
   readonly #bell = new Bell();
   readonly #unwatch: () => void;
   /** Replies were lost: what the server gave us and we do not hold is taken back first. */
@@ -19,6 +19,8 @@ export class UnorderedReading implements Reading {
   #reading = 0;
   #turn = 0;
   #stopped = false;
+  /** A read that takes back what replies lost. */
+  #taking: Promise<unknown> | undefined;
 
   constructor(reach: Reach) {
     this.#reach = reach;
@@ -49,23 +51,26 @@ export class UnorderedReading implements Reading {
     this.#reading++;
     // What ran out by our own clock is nobody's, and may come again.
     const now = this.#reach.clock.monotonic();
-    for (const [entry, since] of this.#held) if (now > since + leaseMs) this.#held.delete(entry);
+    for (const [entry, { since }] of this.#held) if (now > since + leaseMs) this.#held.delete(entry);
     const held = new Set(this.#held.keys());
     const first = this.#turn++;
     const given: ReturnType<Server["take"]> = [];
     try {
-      await this.#reach.ask(() => {
+      const asked = this.#reach.ask(() => {
         for (let n = 0; n < partitions; n++) {
           given.push(...server.take(name, (first + n) % partitions, leaseMs, max - given.length, held, lost));
         }
       });
+      if (lost) this.#taking = asked.catch(() => {});
+      await asked;
       if (this.#stopped) return [];
       if (lost && given.length < max) this.#lost = false;
-      for (const { entry } of given) {
-        this.#held.set(entry, now);
-        entry.believed = askedAt + leaseMs;
-      }
-      return given.map((one) => toRaw(one, 0, leaseMs));
+      return given.map((one) => {
+        const raw = toRaw(one, 0, leaseMs);
+        this.#held.set(one.entry, { native: raw.native as SimNative, since: now });
+        one.entry.believed = askedAt + leaseMs;
+        return raw;
+      });
     } catch (error) {
       this.#lost = true;
       // What was given in an answer that was lost is in nobody's hands until it is given again.
@@ -91,9 +96,11 @@ export class UnorderedReading implements Reading {
     const sentAt = server.now;
     const outcomes = await this.#reach.ask(() => server.extend(name, entries, leaseMs));
     outcomes.forEach((outcome, at) => {
-      const entry = entries[at]!;
+      const native = natives[at]!;
+      const { entry } = native;
+      if (this.#held.get(entry)?.native !== native) return;
       if (outcome === "stale") return void this.#held.delete(entry);
-      this.#held.set(entry, now);
+      this.#held.set(entry, { native, since: now });
       entry.believed = sentAt + leaseMs;
     });
     return outcomes;
@@ -101,11 +108,14 @@ export class UnorderedReading implements Reading {
 
   async release(natives: readonly SimNative[]): Promise<readonly NativeOutcome[]> {
     const { server, name } = this.#reach;
-    const entries = natives.map(({ entry }) => entry);
+    // What was given to us a second time since, or is this moment, is not this handle's to give back.
+    await this.#taking;
+    const ours = natives.filter((native) => (this.#held.get(native.entry)?.native ?? native) === native);
+    const entries = ours.map(({ entry }) => entry);
     for (const entry of entries) entry.believed = 0;
     const outcomes = await this.#reach.ask(() => server.release(name, entries));
     for (const entry of entries) this.#held.delete(entry);
-    return outcomes;
+    return natives.map((native) => outcomes[ours.indexOf(native)] ?? "stale");
   }
 
   async stop(): Promise<void> {
