@@ -118,7 +118,9 @@ export class QueuedLink implements Link {
   }
 
   post(original: ToSession): void {
-    const { actor } = this.#thread!;
+    // Into the void, while the host has not heard yet that the thread died.
+    if (this.#thread === undefined) return;
+    const { actor } = this.#thread;
     const session = this.#session;
     for (const message of this.#defect.toSession?.(original) ?? [original]) {
       this.#world.enqueue(this.#toSession, this.#delay(), actor, () => {
