@@ -5,6 +5,7 @@
  */
 import type { ServerKind, ToolKind } from "./kind.ts";
 import { kafka } from "./kafka_kind.ts";
+import { nats, nats215, nats29 } from "./nats_kind.ts";
 import { postgres, postgres15 } from "./postgres_kind.ts";
 import { rabbitmq, rabbitmq310 } from "./rabbitmq_kind.ts";
 import { redis, redis8, valkey } from "./redis_kind.ts";
@@ -16,6 +17,9 @@ export const kinds: readonly ServerKind[] = [
   redis,
   redis8,
   valkey,
+  nats,
+  nats29,
+  nats215,
   kafka,
   sqs,
   postgres,
