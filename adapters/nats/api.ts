@@ -95,7 +95,9 @@ export class Api {
       }
       throw noJetStream();
     }
-    let answer: { readonly error?: { readonly code?: number; readonly err_code?: number; readonly description?: string } };
+    let answer: {
+      readonly error?: { readonly code?: number; readonly err_code?: number; readonly description?: string };
+    };
     try {
       answer = JSON.parse(utf8.decode(data));
     } catch {

@@ -72,9 +72,14 @@ export class Bucket {
     return await this.#again(async () => {
       const headers = this.#headers();
       headers.set("Nats-Expected-Last-Subject-Sequence", String(revision));
-      const reply = await this.#connection.request("a change of the bucket", this.#subject(key), JSON.stringify(value), {
-        headers,
-      });
+      const reply = await this.#connection.request(
+        "a change of the bucket",
+        this.#subject(key),
+        JSON.stringify(value),
+        {
+          headers,
+        },
+      );
       if (reply.status === 503) throw new ApiRefusal(404, API.streamMissing, "stream not found");
       const answer = JSON.parse(utf8.decode(reply.data)) as {
         readonly seq?: number;
@@ -157,4 +162,3 @@ function parse<T>(data: string | undefined): T | undefined {
 function noBucket(): BrokerUnavailableError {
   return new BrokerUnavailableError("the key-value bucket is missing, and it may not be made (create is false)");
 }
-

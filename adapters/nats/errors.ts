@@ -66,8 +66,9 @@ export function harmless(error: unknown): Error {
   const { name, message, code, syscall, cause } = (error ?? {}) as Clue;
   const inner = (cause ?? {}) as Clue;
   let text: string;
-  if (error instanceof ApiRefusal) text = `${error.message.replaceAll(/'[^']*'|"[^"]*"/g, "…").slice(0, 200)} (${error.number})`;
-  else if (typeof code === "string") text = `${typeof syscall === "string" ? `${syscall} ` : ""}${code}`;
+  if (error instanceof ApiRefusal) {
+    text = `${error.message.replaceAll(/'[^']*'|"[^"]*"/g, "…").slice(0, 200)} (${error.number})`;
+  } else if (typeof code === "string") text = `${typeof syscall === "string" ? `${syscall} ` : ""}${code}`;
   else if (typeof inner.code === "string") text = inner.code;
   else text = typeof message === "string" && KNOWN.test(message) ? message.slice(0, 200) : "see its name";
   const plain = new Error(text);
@@ -128,7 +129,10 @@ export function refusal(what: string, error: unknown): EdaError {
   const about = { cause: harmless(error), details: { call: what } };
   if (refusedAs(error, API.notEnabled)) return noJetStream(error);
   if (refusedAs(error, API.subjectsOverlap)) {
-    return new InvalidOptionError("a stream of another name takes subjects of this topic already: choose another topic", about);
+    return new InvalidOptionError(
+      "a stream of another name takes subjects of this topic already: choose another topic",
+      about,
+    );
   }
   if (refusedAs(error, API.replicas)) {
     return new InvalidOptionError("replicas is more than the servers can hold", about);
@@ -145,7 +149,10 @@ export function publishRefusal(error: unknown): EdaError {
   const about = { cause: harmless(error), details: { call: "publishing" } };
   const { message } = error as Error;
   if (refusedAs(error, API.messageTooLarge)) {
-    return new PublishRefusedError("NATS refused the message: it is larger than the stream takes (max_msg_size)", about);
+    return new PublishRefusedError(
+      "NATS refused the message: it is larger than the stream takes (max_msg_size)",
+      about,
+    );
   }
   if (refusedAs(error, API.storeFailed) && /maximum/i.test(message)) {
     return new PublishRefusedError("NATS refused the message: the stream is full, and its policy is to refuse", about);

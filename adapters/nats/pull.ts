@@ -73,7 +73,11 @@ export function pull(context: NatsContext, request: PullRequest): Promise<PullEn
       if (code === 409) return closing("done");
       if (code >= 400) {
         listening.end();
-        fail(new InvalidOptionError("NATS does not accept how messages are asked for: prefetch is too large for the durable"));
+        fail(
+          new InvalidOptionError(
+            "NATS does not accept how messages are asked for: prefetch is too large for the durable",
+          ),
+        );
       }
     };
     const listening = main.listen(

@@ -75,9 +75,7 @@ function addressOf(url: string | undefined): Pick<ResolvedOptions, "servers" | "
   if ((parsed.path ?? "") !== "" || parsed.query.size > 0) {
     throw wrong("url", "scheme, user and hosts only: options are given beside it");
   }
-  const servers = parsed.hosts.map(({ host, port }) =>
-    `${host.includes(":") ? `[${host}]` : host}:${port ?? 4222}`
-  );
+  const servers = parsed.hosts.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port ?? 4222}`);
   return { servers, user: parsed.username, password: parsed.password, tls: parsed.scheme === "tls" };
 }
 

@@ -108,7 +108,9 @@ export class TopicBook {
     const { stream, subjects, partitions } = topic.names;
     const found = config.subjects ?? [];
     const whole = found.some((subject) => [`${stream}.>`, `${stream}.*`, ">", "*.>", "*.*"].includes(subject));
-    const parts = found.filter((subject) => /^\d+\.\*$/.test(subject.slice(stream.length + 1)) && subject.startsWith(`${stream}.`));
+    const parts = found.filter((subject) =>
+      /^\d+\.\*$/.test(subject.slice(stream.length + 1)) && subject.startsWith(`${stream}.`)
+    );
     const recorded = whole ? 1 : parts.length;
     if (recorded === partitions && (whole || subjects.every((subject) => found.includes(subject)))) return;
     if (recorded > 0) {
