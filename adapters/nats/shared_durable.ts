@@ -33,9 +33,14 @@ export class SharedDurable {
   /** Resolves to it; with no doubt about it, without asking. */
   ready(): Promise<ConsumerInfo> {
     if (this.#info !== undefined) return Promise.resolve(this.#info);
-    return this.#looking ??= this.#look().catch((error) => {
+    return this.#looking ??= this.#find().catch((error) => {
       throw refusal("looking at the durable", error);
     }).finally(() => this.#looking = undefined);
+  }
+
+  /** Has the server look at it. */
+  async look(): Promise<void> {
+    await this.#context.api.consumer(this.#topic.names.stream, this.#name);
   }
 
   /** It may be gone: it is looked for before the next read. */
@@ -44,7 +49,7 @@ export class SharedDurable {
     this.#topic.checked = false;
   }
 
-  async #look(): Promise<ConsumerInfo> {
+  async #find(): Promise<ConsumerInfo> {
     const { api, topics, options, events } = this.#context;
     // Its stream may be gone too.
     if (!this.#topic.checked) await topics.check(this.#topic, api);

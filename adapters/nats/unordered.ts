@@ -134,6 +134,9 @@ export class UnorderedSubscription implements Subscription {
   }
 
   async release(natives: readonly NatsNative[], delayMs: number): Promise<readonly NativeOutcome[]> {
+    // A pull that was told to end is remembered by the server until it looks: it would try the first one on it, and put it
+    // behind the others then.
+    if (natives.length > 1) await this.#durable.look().catch(() => {});
     const outcomes = await this.#send(natives, nak(delayMs));
     for (const native of natives) this.#held.delete(native);
     return outcomes;
