@@ -1,4 +1,3 @@
-import { sendChained } from "../../core/chained.ts";
 import { BrokerUnavailableError, type EdaError, OutcomeUnknownError, PublishRefusedError } from "../../core/errors.ts";
 import type { Outgoing, SendOutcome } from "../../core/transport.ts";
 import type { Api } from "./api.ts";
@@ -19,19 +18,12 @@ interface StoreAnswer {
   readonly error?: { readonly code?: number; readonly err_code?: number; readonly description?: string };
 }
 
-/**
- * Publishes messages and waits for the stream's confirmation of each.
- *
- * The server takes what one connection sends in order, and may refuse a message and accept the next. So a chained send keeps
- * one unconfirmed message a subject, and later sends of such a subject wait for it; other subjects go side by side.
- */
+/** Publishes messages, all in one write, and waits for the stream's confirmation of each. */
 export class Publisher {
   readonly #connection: Connection;
   readonly #api: Api;
   readonly #topics: TopicBook;
   readonly #headers: () => HeadersSlice;
-  /** By stream and subject: settles when its chained send is over, and all that waited for it before. */
-  readonly #tails = new Map<string, Promise<unknown>>();
   #preparing = 0;
 
   constructor(connection: Connection, api: Api, topics: TopicBook, headers: () => HeadersSlice) {
@@ -41,8 +33,8 @@ export class Publisher {
     this.#headers = headers;
   }
 
-  /** Sends in order; one outcome a message. */
-  async send(name: string, messages: readonly Outgoing[], chained: boolean): Promise<readonly SendOutcome[]> {
+  /** Sends in order; one outcome a message. The server may refuse a message and take the next. */
+  async send(name: string, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {
     const topic = this.#topics.get(name);
     // A send that finds everything ready must not pass one that still waits.
     if (!this.#connection.live || !topic.checked || this.#preparing > 0) {
@@ -54,64 +46,18 @@ export class Publisher {
         this.#preparing--;
       }
     }
-    if (chained) return await this.#chained(topic, messages);
-    if (this.#tails.size === 0) return await this.#connection.within(this.#pipelined(topic, messages));
-    return await Promise.all(messages.map((message) => this.#behind(topic, message)));
-  }
-
-  /** All in one write. */
-  #pipelined(topic: Topic, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {
-    return new Promise((resolve) => {
-      const outcomes = new Array<SendOutcome>(messages.length).fill(undefined);
-      let left = messages.length;
-      messages.forEach((message, at) =>
-        this.#post(topic, message, (outcome) => {
-          outcomes[at] = outcome;
-          if (--left === 0) resolve(outcomes);
-        })
-      );
-    });
-  }
-
-  #one(topic: Topic, message: Outgoing): Promise<SendOutcome> {
-    const answer = new Promise<SendOutcome>((resolve) => this.#post(topic, message, resolve));
-    return this.#connection.within(answer);
-  }
-
-  #chained(topic: Topic, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {
-    const before = new Map<string, Promise<unknown>>();
-    const keys = new Set<string>();
-    for (const { subject } of messages) {
-      if (subject === undefined) continue;
-      const key = keyOf(topic, subject);
-      keys.add(key);
-      const tail = this.#tails.get(key);
-      if (tail !== undefined) before.set(subject, tail);
-    }
-    const work = sendChained(messages, async (message) => {
-      const tail = message.subject === undefined ? undefined : before.get(message.subject);
-      if (tail !== undefined) await tail;
-      return await this.#one(topic, message);
-    });
-    for (const key of keys) this.#holds(key, work);
-    return work;
-  }
-
-  /** Behind what is chained of its subject; at once where nothing is. */
-  #behind(topic: Topic, message: Outgoing): Promise<SendOutcome> {
-    const key = message.subject === undefined ? "" : keyOf(topic, message.subject);
-    const tail = this.#tails.get(key);
-    if (tail === undefined) return this.#one(topic, message);
-    const work = tail.then(() => this.#one(topic, message));
-    this.#holds(key, work);
-    return work;
-  }
-
-  #holds(key: string, work: Promise<unknown>): void {
-    const tail: Promise<unknown> = work.then(() => {
-      if (this.#tails.get(key) === tail) this.#tails.delete(key);
-    });
-    this.#tails.set(key, tail);
+    return await this.#connection.within(
+      new Promise((resolve) => {
+        const outcomes = new Array<SendOutcome>(messages.length).fill(undefined);
+        let left = messages.length;
+        messages.forEach((message, at) =>
+          this.#post(topic, message, (outcome) => {
+            outcomes[at] = outcome;
+            if (--left === 0) resolve(outcomes);
+          })
+        );
+      }),
+    );
   }
 
   #post(topic: Topic, message: Outgoing, done: (outcome: SendOutcome) => void): void {
@@ -139,10 +85,6 @@ export class Publisher {
       details: { topic: topic.name, unsent: true },
     });
   }
-}
-
-function keyOf(topic: Topic, subject: string): string {
-  return `${topic.names.stream}\n${subject}`;
 }
 
 function read(reply: Reply): StoreAnswer | undefined {

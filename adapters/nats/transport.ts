@@ -139,9 +139,9 @@ class NatsTransport implements Transport {
     throw noJetStream();
   }
 
-  async send(topic: string, messages: readonly Outgoing[], chained = false): Promise<readonly SendOutcome[]> {
+  async send(topic: string, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {
     this.#mustBeOpen();
-    return await this.#publisher.send(topic, messages, chained);
+    return await this.#publisher.send(topic, messages);
   }
 
   async fetch(topic: string, request: FetchRequest): Promise<readonly Raw[]> {
