@@ -5,6 +5,7 @@
  * |---|---|
  * | `memory:` | {@link MemoryBroker} |
  * | `redis:`, `rediss:` | `RedisStreamsBroker` (npm package `ioredis`) |
+ * | `nats:`, `tls:` | `NatsJetStreamBroker` (npm package `@nats-io/transport-node`) |
  *
  * On Deno this entry brings every adapter's client with it; a service that stays on one broker imports that adapter.
  *
@@ -72,7 +73,12 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
       const { RedisStreamsBroker } = await import("./redis/mod.ts");
       return new RedisStreamsBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
     }
+    case "nats":
+    case "tls": {
+      const { NatsJetStreamBroker } = await import("./nats/mod.ts");
+      return new NatsJetStreamBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
+    }
     default:
-      throw new InvalidOptionError(`url: there is no adapter for ${scheme} yet; there are memory and redis(s)`);
+      throw new InvalidOptionError(`url: there is no adapter for ${scheme} yet; there are memory, redis(s), nats and tls`);
   }
 }

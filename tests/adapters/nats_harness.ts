@@ -40,8 +40,7 @@ function harnessOf(
     name,
     ordering: extra.ordered === false ? "none" : "subject",
     broker: (options) => new NatsJetStreamBroker({ url, isolation, ...extra, ...options }),
-    faultyBroker: (options) =>
-      new NatsJetStreamBroker({ url: state.proxy!.url(url), isolation, ...extra, ...options }),
+    faultyBroker: (options) => new NatsJetStreamBroker({ url: state.proxy!.url(url), isolation, ...extra, ...options }),
     faults: {
       down: async () => {
         await state.proxy!.refuse();

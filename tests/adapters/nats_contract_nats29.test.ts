@@ -1,0 +1,3 @@
+import { natsContract } from "./nats_harness.ts";
+
+natsContract("nats29", "inline");
