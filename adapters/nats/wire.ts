@@ -24,10 +24,20 @@ export function messageId(body: string, replay: number | undefined): string {
   let id: unknown;
   let source: unknown;
   if (found !== null && !found[0].includes("\\")) [, id, source] = found;
-  else ({ id, source } = JSON.parse(body) as { readonly id?: unknown; readonly source?: unknown });
+  else [id, source] = namedIn(body);
   // No attribute holds a line feed, so it separates without ambiguity.
   const key = sha256Hex(`${source}\n${id}`).slice(0, 40);
   return replay === undefined ? key : `${key}-r${replay}`;
+}
+
+/** Id and source of a text in any form; of one that is no event, the text itself. */
+function namedIn(body: string): [id: unknown, source: unknown] {
+  try {
+    const { id, source } = JSON.parse(body) as { readonly id?: unknown; readonly source?: unknown };
+    return [id, source];
+  } catch {
+    return [body, ""];
+  }
 }
 
 /** Where a delivery stands, as its reply subject tells. */
