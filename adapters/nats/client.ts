@@ -69,8 +69,20 @@ export interface Dialler {
   headers(): HeadersSlice;
 }
 
+/** What the client keeps of a socket. */
+interface Socket {
+  on(event: "error", listener: () => void): unknown;
+  removeAllListeners(event?: string): unknown;
+}
+
+interface Transport {
+  socket?: Socket | undefined;
+  discard(): void;
+}
+
 interface Handler {
-  transport?: { discard(): void };
+  transport?: Transport;
+  prepare?(): unknown;
   dialLoop(): Promise<void>;
   close(): Promise<void>;
 }
@@ -122,7 +134,8 @@ export async function diallerOf(module: ClientModule, options: ResolvedOptions):
     servers: [...options.servers],
     timeout: options.connectTimeoutMs,
     reconnect: false,
-    maxReconnectAttempts: 0,
+    // With 0 the client drops two hosts of a list for each that does not answer.
+    maxReconnectAttempts: -1,
     waitOnFirstConnect: false,
     ignoreAuthErrorAbort: false,
     verbose: false,
@@ -140,6 +153,7 @@ export async function diallerOf(module: ClientModule, options: ResolvedOptions):
       const connection = new NatsConnectionImpl(settings);
       const handler = new ProtocolHandler(connection.options, connection);
       connection.protocol = handler;
+      guardSockets(handler);
       return {
         connected: handler.dialLoop().then(() => connection),
         destroy: () => {
@@ -168,6 +182,43 @@ export async function diallerOf(module: ClientModule, options: ResolvedOptions):
  */
 async function registerSockets(module: ClientModule): Promise<void> {
   await module.connect({ servers: ["127.0.0.1"], port: 4222 }).then((client) => client.close(), () => {});
+}
+
+/**
+ * Has every socket of the client keep a listener for errors. The client removes its own before it destroys a socket, and on
+ * some runtimes an error may still come then, such as the reset of a server that refused the credentials: with nobody to
+ * listen it would end the process.
+ */
+function guardSockets(handler: Handler): void {
+  const prepare = handler.prepare?.bind(handler);
+  if (prepare === undefined) return;
+  handler.prepare = () => {
+    const answer = prepare();
+    const { transport } = handler;
+    if (transport === undefined) return answer;
+    let socket: Socket | undefined;
+    Object.defineProperty(transport, "socket", {
+      configurable: true,
+      get: () => socket,
+      set: (made: Socket | undefined) => {
+        socket = made;
+        if (made !== undefined) guard(made);
+      },
+    });
+    return answer;
+  };
+}
+
+function guard(socket: Socket): void {
+  const ignore = (): void => {};
+  const remove = socket.removeAllListeners.bind(socket);
+  socket.removeAllListeners = (event?: string) => {
+    if (event === undefined) remove();
+    else remove(event);
+    socket.on("error", ignore);
+    return socket;
+  };
+  socket.on("error", ignore);
 }
 
 function plainDial(module: ClientModule, settings: Options): Dialling {

@@ -1,3 +1,4 @@
+import type { Timer } from "../../core/clock.ts";
 import type { NatsContext } from "./context.ts";
 import { nameOf } from "./names.ts";
 import type { Topic } from "./topic_book.ts";
@@ -28,6 +29,8 @@ export class GroupFloor {
   #lagAt = 0;
   #full = 0;
   #saving: Promise<void> | undefined;
+  #later: Timer | undefined;
+  #stopped = false;
   #failed = false;
 
   constructor(context: NatsContext, topic: Topic, group: string) {
@@ -43,16 +46,21 @@ export class GroupFloor {
     return value !== undefined && value.stream === this.#topic.created ? value.floor : 0;
   }
 
-  /** Messages were settled. */
+  /** Messages were settled: their floor is saved within a second. */
   settled(): void {
     this.#dirty = true;
     this.look();
+    if (!this.#dirty || this.#later !== undefined || this.#stopped) return;
+    this.#later = this.#context.clock.timer(SAVE_MS, () => {
+      this.#later = undefined;
+      if (this.#dirty) this.look();
+    });
   }
 
   /** Saves the floor, or tells the lag, when it is time. */
   look(): void {
     const now = this.#context.clock.monotonic();
-    if (this.#saving !== undefined || now < (this.#dirty ? this.#saveAt : this.#lagAt)) return;
+    if (this.#saving !== undefined || this.#stopped || now < (this.#dirty ? this.#saveAt : this.#lagAt)) return;
     this.#saveAt = now + SAVE_MS;
     this.#saving = this.#save().catch(() => this.#fail()).finally(() => this.#saving = undefined);
   }
@@ -67,6 +75,8 @@ export class GroupFloor {
 
   async #save(): Promise<void> {
     const { api, bucket, events, clock } = this.#context;
+    // What is settled from now on is for the next time.
+    this.#dirty = false;
     const info = await api.consumer(this.#topic.names.stream, nameOf("group", this.#group));
     if (info === undefined) return;
     const now = clock.monotonic();
@@ -76,7 +86,6 @@ export class GroupFloor {
       this.#watchFull(info.config.max_ack_pending ?? -1, info.num_ack_pending);
     }
     const floor = info.ack_floor.stream_seq;
-    this.#dirty = false;
     if (floor <= this.#saved) return;
     const { value, revision } = await bucket.get<FloorRecord>(this.#key);
     const ours = { stream: this.#topic.created, floor };
@@ -97,6 +106,8 @@ export class GroupFloor {
 
   /** Saves once more. */
   async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#later?.cancel();
     await this.#saving;
     if (this.#dirty && this.#context.main.live) await this.#save().catch(() => {});
   }

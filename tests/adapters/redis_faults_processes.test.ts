@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { onLeg, type TestContext, until } from "../support/test.ts";
-import type { ConsumerLine } from "./redis_faults_consumer.ts";
+import type { ConsumerLine } from "./faults_consumer.ts";
 import { assertFirstInOrder, Collector, Consumer, events, makeBroker, space, TOPIC } from "./redis_faults_rig.ts";
 
 const onRedis = onLeg("redis");

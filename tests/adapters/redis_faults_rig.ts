@@ -1,16 +1,14 @@
 /**
- * What the tests of consumers under faults share: names, consumers in this process and in processes of their own.
+ * What the tests of consumers under faults share: brokers, and consumers in processes of their own, on Redis.
  *
  * @module
  */
-import assert from "node:assert/strict";
 import { RedisStreamsBroker, type RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
-import type { Delivery } from "../../core/contract.ts";
-import { type Child, child, fresh, type TestContext, until } from "../support/test.ts";
-import type { ConsumerLine, ConsumerPlan } from "./redis_faults_consumer.ts";
+import { fresh, type TestContext } from "../support/test.ts";
+import type { ConsumerPlan } from "./faults_consumer.ts";
+import { Consumer as AnyConsumer, GROUP } from "./faults_rig.ts";
 
-export const TOPIC = "orders";
-export const GROUP = "billing";
+export { assertFirstInOrder, Collector, events, GROUP, TOPIC } from "./faults_rig.ts";
 
 /** A broker of the test, closed with it. */
 export function makeBroker(context: TestContext, options: RedisStreamsBrokerOptions): RedisStreamsBroker {
@@ -19,109 +17,14 @@ export function makeBroker(context: TestContext, options: RedisStreamsBrokerOpti
   return broker;
 }
 
-/** Events numbered `from` … `to - 1`, over `subjects` subjects. */
-export function events(from: number, to: number, subjects = 5): { type: string; subject: string; data: number }[] {
-  return Array.from({ length: to - from }, (_, at) => ({
-    type: "n",
-    subject: `s${(from + at) % subjects}`,
-    data: from + at,
-  }));
-}
-
-/** Reads a topic in this process until the test ends, acks everything, and remembers when what came. */
-export class Collector {
-  readonly got: { readonly n: number; readonly attempt: number; readonly at: number }[] = [];
-  readonly done: Promise<void>;
-  readonly #stop = new AbortController();
-
-  constructor(context: TestContext, broker: RedisStreamsBroker, handle?: (delivery: Delivery) => unknown) {
-    this.done = this.#read(broker, handle ?? ((delivery) => delivery.ack({ confirm: true })));
-    this.done.catch(() => {});
-    context.cleanup(() => this.stop());
-  }
-
-  async #read(broker: RedisStreamsBroker, handle: (delivery: Delivery) => unknown): Promise<void> {
-    for await (const delivery of broker.subscribe(TOPIC, { signal: this.#stop.signal })) {
-      this.got.push({ n: delivery.envelope.data as number, attempt: delivery.attempt, at: performance.now() });
-      try {
-        await handle(delivery);
-      } catch {
-        // Its settle was cut off; it comes again.
-      }
-    }
-  }
-
-  get numbers(): number[] {
-    return this.got.map(({ n }) => n);
-  }
-
-  /** Resolves when each of these numbers came at least once. */
-  async has(numbers: Iterable<number>, timeoutMs = 15_000): Promise<void> {
-    const wanted = [...numbers];
-    await until(() => wanted.every((n) => this.numbers.includes(n)), { timeoutMs, what: `events ${wanted.join(" ")}` });
-  }
-
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.done;
-  }
-}
-
 /** A consumer in a process of its own; killed with the test. */
-export class Consumer {
-  readonly child: Child;
-
-  constructor(context: TestContext, plan: Omit<ConsumerPlan, "topic">) {
-    const full: ConsumerPlan = { ...plan, topic: TOPIC, broker: { group: GROUP, ...plan.broker } };
-    const script = new URL("./redis_faults_consumer.ts", import.meta.url);
-    this.child = child(script, [JSON.stringify(full)], {}, { timeoutMs: 60_000 });
-    context.cleanup(async () => {
-      this.child.kill("SIGKILL");
-      await this.child.done;
-    });
-  }
-
-  /** Everything it said so far. */
-  get lines(): ConsumerLine[] {
-    const whole = this.child.stdout.split("\n").slice(0, -1);
-    return whole.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as ConsumerLine);
-  }
-
-  get got(): number[] {
-    return this.lines.flatMap((line) => line.what === "got" ? [line.n] : []);
-  }
-
-  /** Resolves with the first line that fits. */
-  async said<L extends ConsumerLine>(fits: (line: ConsumerLine) => line is L, timeoutMs?: number): Promise<L>;
-  async said(fits: (line: ConsumerLine) => boolean, timeoutMs?: number): Promise<ConsumerLine>;
-  async said(fits: (line: ConsumerLine) => boolean, timeoutMs = 15_000): Promise<ConsumerLine> {
-    try {
-      return await until(() => this.lines.find(fits), { timeoutMs });
-    } catch (cause) {
-      throw new Error(`The consumer said only\n${this.child.stdout}\n${this.child.stderr}`, { cause });
-    }
-  }
-
-  /** Asks it to close, and resolves with its counters when it has ended by itself. */
-  async close(): Promise<Readonly<Record<string, number>>> {
-    this.child.kill("SIGTERM");
-    const end = await this.said((line) => line.what === "end") as Extract<ConsumerLine, { what: "end" }>;
-    const { code, stderr } = await this.child.done;
-    assert.equal(code, 0, stderr);
-    return end.counters;
+export class Consumer extends AnyConsumer {
+  constructor(context: TestContext, plan: Omit<ConsumerPlan<RedisStreamsBrokerOptions>, "topic">) {
+    super(context, new URL("./redis_faults_consumer.ts", import.meta.url), plan);
   }
 }
 
 /** A server's name space for one test. */
 export function space(url: string): { url: string; prefix: string } {
   return { url, prefix: fresh("t") };
-}
-
-/** Each subject's numbers came in order, looking at the first time that each came. */
-export function assertFirstInOrder(sequence: readonly number[], subjects = 5): void {
-  const first = [...new Set(sequence)];
-  for (let s = 0; s < subjects; s++) {
-    const lane = first.filter((n) => n % subjects === s);
-    assert.deepEqual(lane, [...lane].sort((a, b) => a - b), `subject s${s} is in order`);
-  }
 }
