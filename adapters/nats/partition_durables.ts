@@ -76,7 +76,8 @@ export class PartitionDurables {
       found.push({
         name,
         generation,
-        floor: info.ack_floor.stream_seq,
+        // Until it delivered something, a server may tell no floor.
+        floor: Math.max(info.ack_floor.stream_seq, (info.config.opt_start_seq ?? 1) - 1),
         delivered: info.delivered.stream_seq,
       });
     }

@@ -304,3 +304,22 @@ onNats("a message that the server delivers again to its owner is not handed out 
   assert.deepEqual(await reader.ack(held), held.map(() => "settled"));
   assert.equal((await onlyDurable(admin, n.topic, n.group)).num_ack_pending, 0);
 });
+
+onNats("where the bucket was lost, the durable alone tells where to go on", async ({ url }, context) => {
+  const n = natsNames();
+  const bucket = n.topic;
+  const admin = await natsAdmin(context, url);
+  for (let round = 0; round < 3; round++) {
+    const { transport } = await openNats(context, { url, bucket });
+    if (round === 0) {
+      await publish(transport, n.topic, bodies(1, 5), "a");
+      const reader = new Reader(transport, n.topic, n.group);
+      await reader.ack(await reader.take(5));
+    } else {
+      // In the first of these rounds the new durable has delivered nothing when the next one takes over.
+      assert.deepEqual(await new Reader(transport, n.topic, n.group).fetch(500), []);
+    }
+    await transport.unsubscribe(n.topic, n.group);
+    await admin.api(`STREAM.DELETE.KV_${bucket}`);
+  }
+});
