@@ -79,6 +79,8 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
       return new NatsJetStreamBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
     }
     default:
-      throw new InvalidOptionError(`url: there is no adapter for ${scheme} yet; there are memory, redis(s), nats and tls`);
+      throw new InvalidOptionError(
+        `url: there is no adapter for ${scheme} yet; there are memory, redis(s), nats and tls`,
+      );
   }
 }

@@ -1,22 +1,13 @@
 /**
- * SHA-256 through `node:crypto`, which all three runtimes have: 1 to 2 µs for a short text, where WebCrypto takes 50.
+ * What tells events apart: hashes of their wire data.
  *
  * @module
  */
-import * as crypto from "node:crypto";
 import { wireDataOf } from "./codec_envelope.ts";
 import type { Envelope } from "./envelope.ts";
+import { sha256Hex } from "./sha256.ts";
 
-type OneShot = (algorithm: string, content: Uint8Array | string, encoding: "hex") => string;
-
-/** Half the time of `createHash`, but some versions of the runtimes lack it. */
-const oneShot = (crypto as { readonly hash?: OneShot }).hash;
-
-/** SHA-256 of bytes, or of a text in UTF-8; 64 lower-case hex digits. */
-export function sha256Hex(content: Uint8Array | string): string {
-  if (oneShot !== undefined) return oneShot("sha256", content, "hex");
-  return crypto.createHash("sha256").update(content).digest("hex");
-}
+export { sha256Hex } from "./sha256.ts";
 
 /**
  * What an event says, as 64 hex digits: SHA-256 of its type and of the data as it stands on the wire. The same event

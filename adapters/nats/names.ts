@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { sha256Hex } from "../../core/digest.ts";
+import { sha256Hex } from "../../core/sha256.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 
 const utf8 = new TextEncoder();
@@ -51,6 +51,7 @@ export function keyPart(name: string): string {
 /** The last token of the subject that an envelope is published on; no subject counts as the empty one. */
 export function tokenOf(subject: string | undefined): string {
   if (subject === undefined || subject === "") return "_";
+  // deno-lint-ignore no-control-regex
   const token = subject.replace(/[.*>\s\u0000-\u001f]/gu, "_");
   if (token.length <= MAX_TOKEN) return token;
   return `${token.slice(0, MAX_TOKEN / 2).toWellFormed()}_${sha256Hex(subject).slice(0, 32)}`;

@@ -9,7 +9,10 @@ export interface NatsTransportOptions {
    * must agree.
    */
   readonly partitions?: number;
-  /** Whether streams, durables and the bucket are made where they are missing (default), or only used. */
+  /**
+   * Whether streams, the bucket, and with `ordered: false` the group's durable, are made where they are missing (default), or
+   * only used. The durable of a partition's owner is made in any case: each owner has one of its own.
+   */
   readonly create?: boolean;
   /** How long a message may stay unsettled without a sign of life before it comes again, 100 to 86,400,000 ms. Default 30,000. */
   readonly ackWaitMs?: number;

@@ -196,7 +196,7 @@ export class OrderedSubscription implements Subscription {
   #askable({ window, max }: FetchRequest, more: boolean): { part: OrderedPartition; count: number }[] {
     const owned = this.#ownership.owned;
     const share = Math.max(1, Math.floor(window / Math.max(1, owned.length)));
-    const least = more ? 1 : Math.ceil(share / 4);
+    const least = more ? 1 : Math.min(Math.ceil(share / 4), max);
     const found: { part: OrderedPartition; count: number }[] = [];
     for (const partition of owned) {
       const part = this.#parts[partition]!;

@@ -1,3 +1,4 @@
+import { pause } from "../../core/clock.ts";
 import type { Raw } from "../../core/transport.ts";
 import type { MessageSlice } from "./client.ts";
 import type { NatsContext, NatsNative } from "./context.ts";
@@ -21,6 +22,8 @@ export interface PartitionEvents {
 
 /** Pulls of one partition that may be on their way at a time: the next one is asked for while the last is being answered. */
 const MAX_PULLS = 2;
+/** How long to wait after a pull that ended early and brought nothing. */
+const REST_MS = 100;
 
 /**
  * One partition while this member owns it. Messages come in the order of the stream, whichever pull brings them, and wait here
@@ -167,8 +170,14 @@ export class OrderedPartition {
       this.#asked--;
       if (this.#epoch === epoch) this.#arrived(message, epoch);
     };
+    const { clock } = this.#context;
+    const askedAt = clock.monotonic();
     try {
       if (await pull(this.#context, { ...request, take }) !== "done" && this.#epoch === epoch) this.#doubt = true;
+      // A server ends a wait early for reasons of its own, and would do so again at once.
+      if (left === max && waitMs > REST_MS && clock.monotonic() - askedAt < REST_MS) {
+        await pause(clock, REST_MS, signal);
+      }
     } catch (error) {
       if (this.#epoch === epoch) this.#doubt = true;
       throw refusal("reading", error);

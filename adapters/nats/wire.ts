@@ -7,7 +7,7 @@
 import { isJsonContentType } from "../../core/codec_attributes.ts";
 import { encodeBase64 } from "../../core/codec_base64.ts";
 import { utf8Text } from "../../core/codec_bytes.ts";
-import { sha256Hex } from "../../core/digest.ts";
+import { sha256Hex } from "../../core/sha256.ts";
 import type { HeadersSlice, MessageSlice } from "./client.ts";
 
 /** The content type of a structured event. */

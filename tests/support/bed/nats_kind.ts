@@ -90,9 +90,7 @@ export const nats: ServerKind = natsLike({
   env: "XSM_NATS_URL",
   needs: "a NATS server 2.10 or later (the bed installs one on Debian as root)",
   find: () =>
-    isRoot() && findInNext(INNER) !== undefined
-      ? { file: INNER, root: nextRoot() }
-      : onPath((minor) => minor >= 10),
+    isRoot() && findInNext(INNER) !== undefined ? { file: INNER, root: nextRoot() } : onPath((minor) => minor >= 10),
   install: () => installInNext("nats-server"),
 });
 
