@@ -1,21 +1,63 @@
 """One broker object of the reference system, driven over standard input: a line of JSON asks, a line of JSON answers.
 
-Its only argument is a JSON object with the options of the broker. It ends with its standard input.
+Its arguments are the kind of broker, `redis` or `nats`, and a JSON object with its options. It ends with its standard input.
 """
 
+import asyncio
 import json
 import sys
 
-from xstate_statemachine.contrib.brokers.redis_streams import SyncRedisStreamsBroker
 from xstate_statemachine.eda import Envelope
 
 
+class Blocking:
+    """A broker that has only an asynchronous form, made to look like the blocking ones."""
+
+    def __init__(self, broker):
+        self._broker = broker
+        self._loop = asyncio.new_event_loop()
+
+    def _run(self, work):
+        return self._loop.run_until_complete(work)
+
+    def publish(self, topic, envelope):
+        return self._run(self._broker.publish(topic, envelope))
+
+    def ack(self, delivery):
+        return self._run(self._broker.ack(delivery))
+
+    def nack(self, delivery, requeue):
+        return self._run(self._broker.nack(delivery, requeue=requeue))
+
+    def subscribe(self, topic, timeout):
+        stream = self._broker.subscribe(topic, timeout=timeout)
+        try:
+            while True:
+                try:
+                    delivery = self._run(stream.__anext__())
+                except StopAsyncIteration:
+                    return
+                yield delivery
+        finally:
+            self._run(stream.aclose())
+
+
+def broker_of(kind, options):
+    if kind == "nats":
+        from xstate_statemachine.contrib.brokers.nats import NatsBroker
+
+        return Blocking(NatsBroker(**options))
+    from xstate_statemachine.contrib.brokers.redis_streams import SyncRedisStreamsBroker
+
+    return SyncRedisStreamsBroker(**options)
+
+
 class Peer:
-    def __init__(self, options):
+    def __init__(self, kind, options):
         self.undecodable = []
         self.deliveries = []
-        self.broker = SyncRedisStreamsBroker(
-            on_undecodable=lambda topic, raw, error: self.undecodable.append(str(error)), **options
+        self.broker = broker_of(
+            kind, {"on_undecodable": lambda topic, raw, error: self.undecodable.append(str(error)), **options}
         )
 
     def publish(self, topic, envelopes):
@@ -72,7 +114,7 @@ class Peer:
 
 
 def main():
-    peer = Peer(json.loads(sys.argv[1]))
+    peer = Peer(sys.argv[1], json.loads(sys.argv[2]))
     for line in sys.stdin:
         command = json.loads(line)
         try:

@@ -38,7 +38,15 @@ export function onReference(server: string): ReferenceTest {
   };
 }
 
-/** Options of the reference system's broker, in its own names. */
+/** Options of the reference system's broker on NATS, in its own names. */
+export interface NatsPeerOptions {
+  readonly servers: string;
+  readonly durable?: string;
+  readonly ack_wait_s?: number;
+  readonly batch?: number;
+}
+
+/** Options of the reference system's broker on Redis, in its own names. */
 export interface PeerOptions {
   readonly url: string;
   readonly prefix: string;
@@ -72,9 +80,10 @@ export class Peer {
   #turn: Promise<unknown> = Promise.resolve();
 
   /** Starts one; it ends with the test. */
-  constructor(context: TestContext, python: string, options: PeerOptions) {
+  constructor(context: TestContext, python: string, options: PeerOptions | NatsPeerOptions) {
     const script = fileURLToPath(new URL("./peer.py", import.meta.url));
-    this.#process = spawn(python, [script, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
+    const kind = "servers" in options ? "nats" : "redis";
+    this.#process = spawn(python, [script, kind, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
     this.#process.stdin!.on("error", () => {});
     this.#process.stderr!.setEncoding("utf8").on("data", (text: string) => this.#stderr += text);
     this.#process.stdout!.setEncoding("utf8").on("data", (text: string) => this.#read(text));

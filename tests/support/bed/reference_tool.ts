@@ -3,26 +3,34 @@
  *
  * @module
  */
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { aptInstall } from "./debian.ts";
 import type { ToolKind } from "./kind.ts";
 import { debianCodename, isRoot, must, run, which } from "./run.ts";
 import { bedDir } from "./state.ts";
 
-const PACKAGES = ["xstate-statemachine[redis]==0.11.0"];
+const PACKAGES = ["xstate-statemachine[redis,nats]==0.11.0"];
 
 const folder = (): string => join(bedDir(), "reference");
 const python = (): string => join(folder(), "bin", "python");
-/** An interrupted installation leaves the program without its packages. */
+/** Names what is installed: an interrupted installation leaves the program without it, an earlier one had less. */
 const complete = (): string => join(folder(), "complete");
+
+function isComplete(): boolean {
+  try {
+    return readFileSync(complete(), "utf8") === PACKAGES.join("\n");
+  } catch {
+    return false;
+  }
+}
 
 /** The Python program that can import the reference system. */
 export const reference: ToolKind = {
   name: "reference",
   env: "XSM_REFERENCE_PYTHON",
   needs: `a Python with ${PACKAGES.join(" and ")}`,
-  find: () => existsSync(complete()) ? python() : undefined,
+  find: () => isComplete() ? python() : undefined,
   install: async () => {
     rmSync(folder(), { recursive: true, force: true });
     const create = ["-m", "venv", folder()];
@@ -34,6 +42,6 @@ export const reference: ToolKind = {
       await must("/usr/bin/python3", create);
     }
     await must(python(), ["-m", "pip", "install", "--quiet", ...PACKAGES], { timeoutMs: 600_000, tries: 3 });
-    writeFileSync(complete(), "");
+    writeFileSync(complete(), PACKAGES.join("\n"));
   },
 };
