@@ -151,6 +151,21 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
     assert.equal((await ownerRecord(admin, n.key))["owner"], "x:y");
   });
 
+  onEach("a read of who owned the partition before gets nothing and makes no durable", async ({ url }, context) => {
+    const n = natsNames();
+    const one = await openNats(context, { url });
+    const reader = new Reader(one.transport, n.topic, n.group);
+    await publish(one.transport, n.topic, bodies(1, 3), "a");
+    await reader.take(1, 5_000, 1);
+    const admin = await natsAdmin(context, url);
+    const record = await ownerRecord(admin, n.key);
+    await admin.put(`$KV.xsm.${n.key}`, JSON.stringify({ ...record, epoch: 9e15, owner: "x:y", leaseMs: 60_000 }));
+    await admin.api(`CONSUMER.DELETE.${n.topic}.${(await onlyDurable(admin, n.topic, n.group)).name}`);
+    assert.deepEqual(await reader.fetch(2_500), []);
+    assert.equal(one.listener.count("revoked"), 1);
+    assert.deepEqual(await admin.durablesOf(n.topic, n.group), []);
+  });
+
   onEach("a durable that was removed is made again; what is held stays held and nothing comes twice", async (
     { url },
     context,
