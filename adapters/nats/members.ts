@@ -23,7 +23,7 @@ export class NatsMembers implements MemberStore {
   #listening: Listening | undefined;
 
   constructor(context: NatsContext, subject: string) {
-    this.self = `${context.consumer}:${context.instance}`;
+    this.self = context.consumer;
     this.#context = context;
     this.#subject = subject;
   }

@@ -7,7 +7,6 @@
  *
  * @module
  */
-import { Redis } from "ioredis";
 import type { SettleOutcome } from "../../core/contract.ts";
 
 /** Something done to a member: `stop` and `cont` are SIGSTOP and SIGCONT, `close` is an orderly end. */
@@ -21,6 +20,16 @@ export interface Hand {
   readonly n: number;
 }
 
+/** A history being written. */
+export interface Journal {
+  /** Appends a line; resolves when it stands. Lines of one journal keep their order without waiting for each. */
+  write(line: Line): Promise<void>;
+  /** All lines so far. */
+  read(): Promise<Line[]>;
+  /** Resolves when everything stands and the connection is closed. */
+  close(): Promise<void>;
+}
+
 /** One line of a history. */
 export type Line =
   | (Hand & { readonly k: "handed" })
@@ -32,38 +41,3 @@ export type Line =
   /** Its signal aborted. */
   | (Hand & { readonly k: "lost" })
   | { readonly k: "fault"; readonly member: string; readonly what: Fault };
-
-/** A history being written. */
-export class Journal {
-  readonly #client: Redis;
-  readonly #key: string;
-
-  constructor(url: string, key: string) {
-    this.#client = new Redis(url);
-    this.#client.on("error", () => {});
-    this.#key = key;
-  }
-
-  /** Appends a line; resolves when it stands. Lines of one journal keep their order without waiting for each. */
-  async write(line: Line): Promise<void> {
-    await this.#client.rpush(this.#key, JSON.stringify(line));
-  }
-
-  /** All lines so far. */
-  async read(): Promise<Line[]> {
-    const lines: Line[] = [];
-    for (let at = 0;; at += 5_000) {
-      const page = await this.#client.lrange(this.#key, at, at + 4_999);
-      for (const text of page) lines.push(JSON.parse(text) as Line);
-      if (page.length < 5_000) return lines;
-    }
-  }
-
-  /** Resolves when everything stands and the connection is closed. */
-  async close(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#client.once("end", () => resolve());
-      this.#client.quit().catch(() => this.#client.disconnect());
-    });
-  }
-}

@@ -4,15 +4,15 @@
  * @module
  */
 import process from "node:process";
-import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
 import type { Delivery } from "../../core/contract.ts";
-import { type Hand, Journal } from "./history.ts";
-import { brokerOptions, listen, type MemberSettings, say, told } from "./settings.ts";
+import { type Hand } from "./history.ts";
+import { journalOf } from "./journal.ts";
+import { listen, makeBroker, type MemberSettings, say, told } from "./settings.ts";
 
 const settings = told<MemberSettings>();
 const { name: member, topic, mode } = settings;
-const journal = new Journal(settings.url, settings.journal);
-const broker = new RedisStreamsBroker({ ...brokerOptions(settings), consumer: member });
+const journal = journalOf(settings.url, settings.journal);
+const broker = makeBroker(settings, { consumer: member });
 const stop = new AbortController();
 const lanes = new Map<string, Promise<void>>();
 const running = new Set<Promise<void>>();

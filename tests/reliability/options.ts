@@ -31,8 +31,8 @@ export const USAGE = `deno task reliability [options]
   --rounds N        rounds of each fault (30), the faults in random order, ten rounds of each with one set of processes;
                     rounds of each outage
   --runtime LIST    of deno,bun,node; all by default
-  --server LIST     kinds of server (\`deno task bed status\` names them); redis8,redis by default; started for the run. Faults of
-                    members, minute, clock and idle take a Redis
+  --server LIST     kinds of server (\`deno task bed status\` names them); redis8,redis by default; started for the run. idle
+                    takes a Redis, faults of members, minute and clock also a NATS
   --only LIST       of kill,freeze,restart,join (faults of members), outages (of the server: killed, cut off for 5 s,
                     silent for 20 s, frozen for 10 s) or one of outage-kill,outage-cut,outage-hole,outage-freeze,
                     minute (one member sleeps for 60 s), clock (the clock of one jumps), idle (commands a second);

@@ -5,8 +5,7 @@
  * @module
  */
 import process from "node:process";
-import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
-import { brokerOptions, listen, type PublisherSettings, say, told } from "./settings.ts";
+import { listen, makeBroker, type PublisherSettings, say, told } from "./settings.ts";
 
 const settings = told<PublisherSettings>();
 const { publishers, subjects, perSecond, topic } = settings;
@@ -17,7 +16,7 @@ const counts: Record<string, number> = {};
 let over = false;
 
 async function publish(index: number): Promise<void> {
-  const broker = new RedisStreamsBroker(brokerOptions(settings));
+  const broker = makeBroker(settings);
   const own = Array.from({ length: Math.ceil(subjects / publishers) }, (_, at) => `p${index}-s${at}`);
   const batch = Math.max(1, Math.round(perSecond * EVERY_MS / 1_000 / publishers));
   try {

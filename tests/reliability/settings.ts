@@ -5,7 +5,9 @@
  */
 import { writeSync } from "node:fs";
 import process from "node:process";
-import type { RedisStreamsBrokerOptions } from "../../adapters/redis/mod.ts";
+import { NatsJetStreamBroker } from "../../adapters/nats/mod.ts";
+import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
+import type { AsyncBroker } from "../../core/broker.ts";
 
 /** What all processes of a team share. */
 export interface TeamSettings {
@@ -74,8 +76,18 @@ export function told<T>(): T {
   return JSON.parse(process.argv[2] ?? "{}") as T;
 }
 
-/** The broker's options of a team. */
-export function brokerOptions(settings: TeamSettings): RedisStreamsBrokerOptions {
+/** Whether a team works on NATS; else it is a Redis. */
+export function isNats(url: string): boolean {
+  return url.startsWith("nats:");
+}
+
+/** A broker of a team; `own` are options that both kinds of broker have. */
+export function makeBroker(
+  settings: TeamSettings,
+  own: { readonly consumer?: string; readonly isolation?: "inline" } = {},
+): AsyncBroker {
   const { url, prefix, group, partitions, prefetch, ownerLeaseMs, isolation } = settings;
-  return { url, prefix, group, partitions, prefetch, ownerLeaseMs, isolation, source: "/reliability", logger: false };
+  const common = { url, group, partitions, prefetch, ownerLeaseMs, isolation, source: "/reliability", ...own };
+  if (isNats(url)) return new NatsJetStreamBroker({ ...common, logger: false });
+  return new RedisStreamsBroker({ ...common, prefix, logger: false });
 }

@@ -3,15 +3,16 @@
  *
  * @module
  */
-import { RedisStreamsBroker } from "../../adapters/redis/mod.ts";
 import { shareOf } from "../../core/ownership/rendezvous.ts";
 import { fresh, until } from "../support/test.ts";
 import { check } from "./checker.ts";
 import type { Findings } from "./findings.ts";
-import { Journal, type Line } from "./history.ts";
-import { brokerOptions, type MemberSettings, type PublisherSettings, type TeamSettings } from "./settings.ts";
+import type { Journal, Line } from "./history.ts";
+import { journalOf } from "./journal.ts";
+import { NatsView } from "./nats_view.ts";
+import { isNats, makeBroker, type MemberSettings, type PublisherSettings, type TeamSettings } from "./settings.ts";
 import { Member, Talker } from "./talker.ts";
-import { ServerView } from "./view.ts";
+import { ServerView, type TeamView } from "./view.ts";
 
 /** How a team is set up. */
 export interface TeamOptions {
@@ -27,7 +28,7 @@ export interface TeamOptions {
 /** The group. */
 export class Team {
   readonly settings: TeamSettings;
-  readonly server: ServerView;
+  readonly server: TeamView;
   readonly members: Map<string, Member> = new Map();
   readonly #options: TeamOptions;
   readonly #journal: Journal;
@@ -39,10 +40,15 @@ export class Team {
     const { url, partitions = 8, prefetch = 128, ownerLeaseMs = 1_000, isolation = "worker" } = options;
     const prefix = fresh("rel");
     const shared = { url, partitions, prefetch, ownerLeaseMs, isolation, prefix };
-    this.settings = { ...shared, topic: "orders", group: "billing", journal: `${prefix}:journal` };
+    this.settings = {
+      ...shared,
+      topic: isNats(url) ? `orders-${prefix}` : "orders",
+      group: "billing",
+      journal: `${prefix}:journal`,
+    };
     this.#options = options;
-    this.server = new ServerView(this.settings);
-    this.#journal = new Journal(url, this.settings.journal);
+    this.server = isNats(url) ? new NatsView(this.settings) : new ServerView(this.settings);
+    this.#journal = journalOf(url, this.settings.journal);
   }
 
   /** Starts a member, with `env` added to its environment; resolves when it has subscribed. */
@@ -66,7 +72,7 @@ export class Team {
 
   /** Publishes `count` messages over as many subjects from this process. */
   async put(count: number): Promise<void> {
-    const broker = new RedisStreamsBroker({ ...brokerOptions(this.settings), isolation: "inline" });
+    const broker = makeBroker(this.settings, { isolation: "inline" });
     try {
       const messages = Array.from({ length: count }, (_, at) => ({ type: "n", subject: `s${at}`, data: 0 }));
       await broker.publishAll(this.settings.topic, messages);

@@ -10,7 +10,10 @@ import type { TeamSettings } from "./settings.ts";
 /** What is looked at. */
 export type Watched = Pick<TeamSettings, "url" | "prefix" | "topic" | "group" | "partitions">;
 
-/** One topic and group at the server. */
+/** What a team needs to see. */
+export type TeamView = Pick<ServerView, "owners" | "backlog" | "floors" | "pendingByName" | "clear">;
+
+/** One topic and group at a Redis. */
 export class ServerView {
   readonly keys: TopicKeys;
   readonly #settings: Watched;
@@ -55,7 +58,7 @@ return {pending, waiting}`;
   }
 
   /** Up to which entry everything is known to be settled, by partition. */
-  async floors(): Promise<(string | null)[]> {
+  async floors(): Promise<readonly (string | null)[]> {
     const { partitions, group } = this.#settings;
     return await this.#client.mget(
       Array.from({ length: partitions }, (_, at) => this.keys.partition(at, group).floor),

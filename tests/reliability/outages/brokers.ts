@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NatsJetStreamBroker } from "../../../adapters/nats/mod.ts";
 import { RedisStreamsBroker } from "../../../adapters/redis/mod.ts";
 import type { AsyncBroker } from "../../../core/broker.ts";
 import type { StartOptions } from "../../support/test.ts";
@@ -43,8 +44,24 @@ const redis: BrokerKind = {
   },
 };
 
+const nats: BrokerKind = {
+  // Its streams are files, and what a process had written outlives it.
+  start: {},
+  make: (settings) => {
+    const { url, partitions } = settings;
+    return new NatsJetStreamBroker({ ...common(settings), url, partitions });
+  },
+};
+
 /** By the name of the server. */
-const KINDS: Readonly<Record<string, BrokerKind>> = { redis, redis8: redis, valkey: redis };
+const KINDS: Readonly<Record<string, BrokerKind>> = {
+  redis,
+  redis8: redis,
+  valkey: redis,
+  nats,
+  nats29: nats,
+  nats215: nats,
+};
 
 /** The kind of broker for a server. */
 export function brokerKind(server: string): BrokerKind {
