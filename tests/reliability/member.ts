@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import type { Delivery } from "../../core/contract.ts";
-import { type Hand } from "./history.ts";
+import type { Hand } from "./history.ts";
 import { journalOf } from "./journal.ts";
 import { listen, makeBroker, type MemberSettings, say, told } from "./settings.ts";
 
