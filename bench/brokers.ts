@@ -7,6 +7,7 @@ import type { BenchBroker } from "./support/broker.ts";
 
 /** Loads a broker. */
 export const BROKERS: Readonly<Record<string, () => Promise<BenchBroker>>> = {
+  nats: async () => (await import("./brokers/nats.ts")).nats,
   redis: async () => (await import("./brokers/redis.ts")).redis,
 };
 

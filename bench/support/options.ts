@@ -36,7 +36,7 @@ export const USAGE = `deno task bench [options]
   --contestants LIST  only these contestants of a benchmark, separated by ";" (for profiles)
   --quick             few messages and rounds: to see that it works, not to quote
   --patience S        seconds that a benchmark may wait for other processes to be quiet, and repeat disturbed runs (0)
-  --broker NAME       what is measured; redis by default
+  --broker NAME       what is measured: redis (default) or nats
   --server NAME       kind of server, such as redis8, redis or valkey, started for the run; by default the newest one
                       that is installed; or XSM_REDIS_URL and its like
   --profile DIR       CPU profiles of host and worker threads, on Node; see bench/profile.ts
