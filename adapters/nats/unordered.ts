@@ -24,7 +24,8 @@ export class UnorderedSubscription implements Subscription {
   readonly #group: string;
   readonly #durable: SharedDurable;
   readonly #floor: GroupFloor;
-  readonly #held = new Set<NatsNative>();
+  /** The latest hold of each message, by its sequence: one that came again to us has another. */
+  readonly #held = new Map<number, NatsNative>();
   readonly #fetches = new Set<Promise<unknown>>();
   /** Of fetches on their way. */
   readonly #ends = new Set<AbortController>();
@@ -82,7 +83,7 @@ export class UnorderedSubscription implements Subscription {
           const place = placeOf(message.reply);
           if (place === undefined) return;
           const native: NatsNative = { partition: 0, epoch: 0, seq: place.seq, reply: message.reply!, settled: false };
-          this.#held.add(native);
+          this.#held.set(place.seq, native);
           raws.push({ body: bodyOf(message), native, partition: 0, deliveries: place.delivered - 1, leaseMs });
         },
         signal: end,
@@ -107,7 +108,7 @@ export class UnorderedSubscription implements Subscription {
   #durableLost(): void {
     const { events } = this.#context;
     events.signal("group-lost", this.#topic.name, { group: this.#group });
-    const lost = [...this.#held];
+    const lost = [...this.#held.values()];
     this.#held.clear();
     if (lost.length > 0) events.lost(this.#topic.name, this.#group, lost, "the durable was lost");
   }
@@ -122,14 +123,14 @@ export class UnorderedSubscription implements Subscription {
 
   async #settle(natives: readonly NatsNative[], what: string): Promise<readonly NativeOutcome[]> {
     const outcomes = await this.#send(natives, what);
-    for (const native of natives) this.#held.delete(native);
+    this.#letGo(natives);
     this.#floor.settled();
     return outcomes;
   }
 
   async extend(natives: readonly NatsNative[]): Promise<readonly NativeOutcome[]> {
     const outcomes = await this.#send(natives, WORKING);
-    natives.forEach((native, at) => outcomes[at] === "stale" && this.#held.delete(native));
+    this.#letGo(natives.filter((_, at) => outcomes[at] === "stale"));
     return outcomes;
   }
 
@@ -138,13 +139,24 @@ export class UnorderedSubscription implements Subscription {
     // behind the others then.
     if (natives.length > 1) await this.#durable.look().catch(() => {});
     const outcomes = await this.#send(natives, nak(delayMs));
-    for (const native of natives) this.#held.delete(native);
+    this.#letGo(natives);
     return outcomes;
   }
 
+  #letGo(natives: readonly NatsNative[]): void {
+    for (const native of natives) if (this.#held.get(native.seq) === native) this.#held.delete(native.seq);
+  }
+
+  /**
+   * Sends what is still the latest hold of its message. The server takes a word about an earlier one for a word about the
+   * later, which would end it in the hands that have it now.
+   */
   async #send(natives: readonly NatsNative[], what: string): Promise<readonly NativeOutcome[]> {
+    const latest = natives.map((native) => (this.#held.get(native.seq) ?? native) === native);
     try {
-      return await settle(this.#context.main, natives, what);
+      const answers = await settle(this.#context.main, natives.filter((_, at) => latest[at]), what);
+      let next = 0;
+      return latest.map((sent) => sent ? answers[next++]! : "stale");
     } catch (error) {
       throw refusal("a settle", error);
     }
@@ -157,7 +169,7 @@ export class UnorderedSubscription implements Subscription {
     const { clock } = this.#context;
     const quiet = Promise.all([...this.#fetches]);
     await withDeadline(clock, QUIET_MS, quiet, () => new Error("still reading")).catch(() => {});
-    await this.release([...this.#held], 0).catch(() => {});
+    await this.release([...this.#held.values()], 0).catch(() => {});
     await this.#floor.stop();
   }
 }

@@ -108,6 +108,26 @@ onNats("extending keeps a message from others, uncounted", async ({ url }, conte
   assert.deepEqual(await first.ack(raws), ["settled"]);
 });
 
+onNats("a word about an earlier hold leaves what came again to the same member in its hands", async (
+  { url },
+  context,
+) => {
+  const n = natsNames();
+  const { transport } = await openNats(context, { url, ordered: false, ackWaitMs: 500 });
+  const reader = new Reader(transport, n.topic, n.group);
+  await publish(transport, n.topic, bodies(1, 3), "a");
+  const earlier = await reader.take(3);
+  const again = await reader.take(3);
+  assert.deepEqual(await reader.release(earlier.slice(0, 2)), ["stale", "stale"]);
+  assert.deepEqual(await reader.ack([earlier[2]!, again[0]!]), ["stale", "settled"]);
+  assert.deepEqual(await reader.extend(again.slice(1)), ["settled", "settled"]);
+  const admin = await natsAdmin(context, url);
+  assert.equal((await admin.durable(n.topic, n.group)).num_ack_pending, 2);
+  const two = await openNats(context, { url, ordered: false, ackWaitMs: 500 });
+  assert.deepEqual(await new Reader(two.transport, n.topic, n.group).fetch(200), [], "it is not offered to others");
+  assert.deepEqual(await reader.ack(again.slice(1)), ["settled", "settled"]);
+});
+
 onNats("a durable that was made elsewhere is used as it is; what it lacks is named", async ({ url }, context) => {
   const n = natsNames();
   const admin = await natsAdmin(context, url);
