@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { AuthenticationError, ClientMissingError, InvalidOptionError } from "../../core/errors.ts";
 import { harmless } from "./errors.ts";
 import type { ResolvedOptions } from "./resolve.ts";
+import { guardSockets, type SocketOwner } from "./sockets.ts";
 
 /** Headers of a message; a status line has a code. */
 export interface HeadersSlice extends Iterable<[string, string[]]> {
@@ -69,20 +70,7 @@ export interface Dialler {
   headers(): HeadersSlice;
 }
 
-/** What the client keeps of a socket. */
-interface Socket {
-  on(event: "error", listener: () => void): unknown;
-  removeAllListeners(event?: string): unknown;
-}
-
-interface Transport {
-  socket?: Socket | undefined;
-  discard(): void;
-}
-
-interface Handler {
-  transport?: Transport;
-  prepare?(): unknown;
+interface Handler extends SocketOwner {
   dialLoop(): Promise<void>;
   close(): Promise<void>;
 }
@@ -153,11 +141,12 @@ export async function diallerOf(module: ClientModule, options: ResolvedOptions):
       const connection = new NatsConnectionImpl(settings);
       const handler = new ProtocolHandler(connection.options, connection);
       connection.protocol = handler;
-      guardSockets(handler);
+      const sockets = guardSockets(handler);
       return {
         connected: handler.dialLoop().then(() => connection),
         destroy: () => {
           handler.transport?.discard();
+          sockets.destroy();
           void handler.close().catch(() => {});
         },
       };
@@ -182,43 +171,6 @@ export async function diallerOf(module: ClientModule, options: ResolvedOptions):
  */
 async function registerSockets(module: ClientModule): Promise<void> {
   await module.connect({ servers: ["127.0.0.1"], port: 4222 }).then((client) => client.close(), () => {});
-}
-
-/**
- * Has every socket of the client keep a listener for errors. The client removes its own before it destroys a socket, and on
- * some runtimes an error may still come then, such as the reset of a server that refused the credentials: with nobody to
- * listen it would end the process.
- */
-function guardSockets(handler: Handler): void {
-  const prepare = handler.prepare?.bind(handler);
-  if (prepare === undefined) return;
-  handler.prepare = () => {
-    const answer = prepare();
-    const { transport } = handler;
-    if (transport === undefined) return answer;
-    let socket: Socket | undefined;
-    Object.defineProperty(transport, "socket", {
-      configurable: true,
-      get: () => socket,
-      set: (made: Socket | undefined) => {
-        socket = made;
-        if (made !== undefined) guard(made);
-      },
-    });
-    return answer;
-  };
-}
-
-function guard(socket: Socket): void {
-  const ignore = (): void => {};
-  const remove = socket.removeAllListeners.bind(socket);
-  socket.removeAllListeners = (event?: string) => {
-    if (event === undefined) remove();
-    else remove(event);
-    socket.on("error", ignore);
-    return socket;
-  };
-  socket.on("error", ignore);
 }
 
 function plainDial(module: ClientModule, settings: Options): Dialling {

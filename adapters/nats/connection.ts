@@ -1,6 +1,6 @@
 import { type Clock, type Timer, withDeadline } from "../../core/clock.ts";
 import { BrokerUnavailableError, ClosedError, type EdaError, ServerUnsupportedError } from "../../core/errors.ts";
-import type { Dialler, Dialling, MessageSlice, ServerInfo } from "./client.ts";
+import type { ClientSlice, Dialler, MessageSlice, ServerInfo } from "./client.ts";
 import { connectError, unsent } from "./errors.ts";
 import { Line, type Listening, type OnReply, type PostOptions, type Reply } from "./line.ts";
 
@@ -27,7 +27,8 @@ export class Connection {
   readonly #deadlineMs: number;
   #line: Line | undefined;
   #connecting: Promise<void> | undefined;
-  #dialling: Dialling | undefined;
+  /** Gives up the attempt to connect that is on its way. */
+  #giveUp: ((error: Error) => void) | undefined;
   #closed = false;
 
   constructor(settings: ConnectionSettings, deadlineMs: number) {
@@ -54,10 +55,14 @@ export class Connection {
 
   async #connect(): Promise<void> {
     const { clock, dialler, connectTimeoutMs, connected } = this.#settings;
-    const dialling = this.#dialling = dialler.dial();
+    const dialling = dialler.dial();
     try {
       const late = (): Error => unsent("it did not answer in time");
-      const client = await withDeadline(clock, connectTimeoutMs, dialling.connected, late);
+      const work = new Promise<ClientSlice>((resolve, reject) => {
+        this.#giveUp = reject;
+        dialling.connected.then(resolve, reject);
+      });
+      const client = await withDeadline(clock, connectTimeoutMs, work, late);
       const { info } = client;
       if (info === undefined || this.#closed) throw unsent("the connection closed");
       mustBeNew(info);
@@ -68,7 +73,7 @@ export class Connection {
       dialling.destroy();
       throw connectError(error);
     } finally {
-      this.#dialling = undefined;
+      this.#giveUp = undefined;
     }
     connected();
   }
@@ -142,14 +147,14 @@ export class Connection {
 
   /** Destroys the socket; the next `ready()` makes a new one. */
   reset(why: string): void {
-    this.#dialling?.destroy();
+    this.#giveUp?.(unsent(why));
     this.#line?.lost(unsent(why));
   }
 
   /** Says goodbye and ends for good; resolves when nothing of it is left. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#dialling?.destroy();
+    this.#giveUp?.(unsent("it was closed"));
     const line = this.#line;
     if (line === undefined) return;
     const { clock } = this.#settings;

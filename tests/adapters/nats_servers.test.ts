@@ -8,7 +8,7 @@ import { connect } from "../../adapters/connect.ts";
 import { type EdaError, isEdaError } from "../../core/errors.ts";
 import { fresh, onServer, test, until } from "../support/test.ts";
 import { assertFirstInOrder, Collector, events, natsBroker } from "./nats_rig.ts";
-import { bodies, bodiesOf, Listener, natsAdmin, natsNames, openNats, publish, Reader } from "./nats_support.ts";
+import { bodies, bodiesOf, hold, Listener, natsAdmin, natsNames, openNats, publish, Reader } from "./nats_support.ts";
 
 const code = (wanted: string, text = /./) => (error: unknown): boolean =>
   isEdaError(error) && error.code === wanted && text.test(error.message) &&
@@ -292,6 +292,23 @@ async function bare(_start: unknown): Promise<{ port: number; stop: () => Promis
   const { port } = server.address() as { port: number };
   return { port, stop: () => new Promise((resolve) => server.close(() => resolve())) };
 }
+
+withNats("closing while connecting takes no time, and leaves no socket", async (start, context) => {
+  const server = await start();
+  server.pause();
+  context.cleanup(() => server.resume());
+  for (const end of ["close", "reset"] as const) {
+    const transport = await createTransport({ url: server.url, connectTimeoutMs: 20_000 });
+    const opening = transport.open(new Listener());
+    const refused = assert.rejects(opening, code("broker-unavailable"));
+    await hold(200);
+    const from = performance.now();
+    transport[end]("a test");
+    await refused;
+    assert.ok(performance.now() - from < 300);
+    await transport.close();
+  }
+});
 
 withNats("a reset destroys the connection at once, also of a server that is silent", async (start, context) => {
   const server = await start();
