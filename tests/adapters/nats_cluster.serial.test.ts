@@ -6,25 +6,31 @@ import { NatsAdmin } from "./nats_support.ts";
 
 /** Three servers that are one cluster, and have a leader. */
 async function cluster(start: Start, context: TestContext): Promise<{ servers: Server[]; url: string }> {
-  const ports = await freePorts(3);
-  const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(",");
-  const servers = await Promise.all(ports.map((port, at) =>
-    start({
-      args: [
-        ...["--name", `n${at}`, "--cluster_name", "three"],
-        ...["--cluster", `nats://127.0.0.1:${port}`, "--routes", routes],
-      ],
-    })
-  ));
-  const admin = await NatsAdmin.connect(servers[0]!.url);
-  context.cleanup(() => admin.close());
-  const name = fresh("probe");
-  await until(() => admin.api(`STREAM.CREATE.${name}`, { name, num_replicas: 3 }).then(() => true, () => false), {
-    what: "the cluster has a leader",
-    timeoutMs: 40_000,
-  });
-  await admin.api(`STREAM.DELETE.${name}`);
-  return { servers, url: `nats://${servers.map(({ port }) => `127.0.0.1:${port}`).join(",")}` };
+  for (let attempt = 1;; attempt++) {
+    const ports = await freePorts(3);
+    const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(",");
+    const servers = await Promise.all(ports.map((port, at) =>
+      start({
+        args: [
+          ...["--name", `n${at}`, "--cluster_name", "three"],
+          ...["--cluster", `nats://127.0.0.1:${port}`, "--routes", routes],
+        ],
+      })
+    ));
+    const admin = await NatsAdmin.connect(servers[0]!.url);
+    context.cleanup(() => admin.close());
+    const name = fresh("probe");
+    const made = () => admin.api(`STREAM.CREATE.${name}`, { name, num_replicas: 3 }).then(() => true, () => false);
+    try {
+      await until(made, { what: "the cluster has a leader", timeoutMs: 30_000, everyMs: 200 });
+      await admin.api(`STREAM.DELETE.${name}`);
+      return { servers, url: `nats://${servers.map(({ port }) => `127.0.0.1:${port}`).join(",")}` };
+    } catch (error) {
+      // Another process may have taken one of the free ports in between.
+      if (attempt === 3) throw error;
+      await Promise.all(servers.map((server) => server.stop()));
+    }
+  }
 }
 
 /** The server that leads a stream. */
@@ -43,7 +49,7 @@ const withNats = onServer("nats");
 for (const ordered of [true, false]) {
   withNats(
     `a cluster whose leader is killed: nothing is lost, ${ordered ? "order stands" : "unordered"}, acks are confirmed`,
-    { timeoutMs: 120_000 },
+    { timeoutMs: 240_000 },
     async (start, context) => {
       const { servers, url } = await cluster(start, context);
       const topic = fresh("t");
