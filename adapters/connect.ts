@@ -4,6 +4,7 @@
  * | scheme | broker |
  * |---|---|
  * | `memory:` | {@link MemoryBroker} |
+ * | `amqp:`, `amqps:` | `RabbitMqBroker` (npm package `amqplib`) |
  * | `redis:`, `rediss:` | `RedisStreamsBroker` (npm package `ioredis`) |
  * | `nats:`, `tls:` | `NatsJetStreamBroker` (npm package `@nats-io/transport-node`) |
  *
@@ -68,6 +69,11 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
       } = common;
       return new MemoryBroker<T>({ ...rest as BrokerOptions<T>, ...adapter });
     }
+    case "amqp":
+    case "amqps": {
+      const { RabbitMqBroker } = await import("./rabbitmq/mod.ts");
+      return new RabbitMqBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
+    }
     case "redis":
     case "rediss": {
       const { RedisStreamsBroker } = await import("./redis/mod.ts");
@@ -80,7 +86,7 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
     }
     default:
       throw new InvalidOptionError(
-        `url: there is no adapter for ${scheme} yet; there are memory, redis(s), nats and tls`,
+        `url: there is no adapter for ${scheme} yet; there are memory, amqp(s), redis(s), nats and tls`,
       );
   }
 }

@@ -1,0 +1,3 @@
+import { rabbitMqContract } from "./rabbitmq_harness.ts";
+
+rabbitMqContract("rabbitmq", "worker", { ordered: false });
