@@ -31,7 +31,8 @@ export class Subscription {
   readonly #restUntil: number[];
   readonly #bell = new Bell();
   #starting: Promise<void> | undefined;
-  #failure: EdaError | undefined;
+  /** Why consuming ended, for the next fetch to report; of a lost connection no more once there is a new one. */
+  #failure: { readonly error: EdaError; readonly connection: boolean } | undefined;
   #stopped = false;
   #turn = 0;
   #censusAt = 0;
@@ -53,11 +54,9 @@ export class Subscription {
     const until = clock.monotonic() + request.waitMs;
     for (let look = request.waitMs === 0;; look = false) {
       if (this.#stopped || request.signal.aborted) return [];
-      if (this.#failure !== undefined) {
-        const error = this.#failure;
-        this.#failure = undefined;
-        throw error;
-      }
+      const failure = this.#failure;
+      this.#failure = undefined;
+      if (failure !== undefined && !(failure.connection && this.#context.main.live)) throw failure.error;
       await this.#start(request.window);
       const raws = this.#take(request.max);
       if (raws.length > 0) return raws;
@@ -181,26 +180,27 @@ export class Subscription {
     events.lag(this.#topic, this.#group, counts.reduce((sum, found) => sum + found.messageCount, 0));
   }
 
-  #lost(consumer: Consumer, error: unknown, cancelled: boolean): void {
+  #lost(consumer: Consumer, cause: unknown, cancelled: boolean): void {
     const { main, topology } = this.#context;
     const { partition } = consumer.plan;
     if (this.#consumers[partition] === consumer) this.#consumers[partition] = undefined;
     // A queue that is gone has to be made again, and so have its bindings.
     topology.forgetTopic(this.#topic);
-    const failure = cancelled
+    const connection = !cancelled && !main.live;
+    const error = cancelled
       ? new BrokerUnavailableError("consuming: the server ended it, the queue was deleted or moved", {
         details: { reason: "cancelled" },
       })
-      : main.live
-      ? channelFailure("consuming", error)
-      : unsent("the connection closed", error);
-    this.#tellLost(consumer, cancelled ? "the server cancelled the consumer" : failure.message);
+      : connection
+      ? unsent("the connection closed", cause)
+      : channelFailure("consuming", cause);
+    this.#tellLost(consumer, cancelled ? "the server cancelled the consumer" : error.message);
     if (this.#stopped) return;
-    if (cancelled || replyCode(error) !== undefined) {
-      const reason = cancelled ? "cancelled" : String(failure.details["reason"] ?? replyCode(error));
+    if (!connection) {
+      const reason = String(error.details["reason"] ?? replyCode(cause) ?? "closed");
       this.#context.events.signal("consumer-lost", this.#topic, { group: this.#group, reason });
     }
-    this.#failure ??= failure;
+    this.#failure ??= { error, connection };
     this.#bell.ring();
   }
 
