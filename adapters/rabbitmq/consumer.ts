@@ -3,6 +3,7 @@ import { Fifo } from "../../core/fifo.ts";
 import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { ChannelSlice, MessageSlice, QueueCounts, TagSlice } from "./client.ts";
 import type { RabbitContext } from "./context.ts";
+import { unsent } from "./errors.ts";
 import { bodyOf, deliveriesOf } from "./wire.ts";
 
 /** The handle of one delivered message. */
@@ -187,7 +188,7 @@ export class Consumer {
 
   /** Puts one back into the queue, for whoever comes first. */
   giveBack(native: RabbitNative): void {
-    void this.#settle([native], (channel) => channel.nack(of(native.tag), false, true));
+    this.#settle([native], (channel) => channel.nack(of(native.tag), false, true)).catch(() => {});
   }
 
   async #settle(
@@ -196,7 +197,10 @@ export class Consumer {
   ): Promise<NativeOutcome[]> {
     const channel = this.#channel;
     const ours = this.#ended || channel === undefined ? [] : natives.filter((native) => !native.settled);
-    if (ours.length === 0) return natives.map(() => "stale");
+    if (ours.length === 0) {
+      this.#mustBeConnected();
+      return natives.map(() => "stale");
+    }
     for (const native of ours) native.settled = true;
     this.#unsettled -= ours.length;
     while (this.#open.peek()?.settled === true) this.#open.shift();
@@ -207,9 +211,15 @@ export class Consumer {
     } catch {
       taken = false;
     }
+    if (!taken) this.#mustBeConnected();
     if (taken && ours.length === natives.length) return natives.map(() => "settled");
     const settled = new Set(ours);
     return natives.map((native) => taken && settled.has(native) ? "settled" : "stale");
+  }
+
+  /** A settle that found no connection says nothing good about the server. */
+  #mustBeConnected(): void {
+    if (!this.#context.main.live) throw unsent("the connection closed");
   }
 
   /** Whether the server has read everything that was written before: acknowledgements have no answer of their own. */
