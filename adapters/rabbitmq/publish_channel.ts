@@ -33,6 +33,8 @@ export class PublishChannel {
   readonly #pending = new Set<Pending>();
   readonly #byKey = new Map<string, Pending[]>();
   #ended = false;
+  /** Whether a message was confirmed on it. */
+  warm = false;
 
   constructor(channel: ChannelSlice, exchange: string) {
     this.#channel = channel;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import { Backoff, type Clock, pause } from "../../core/clock.ts";
 import { BrokerUnavailableError, isEdaError, PublishRefusedError } from "../../core/errors.ts";
 import type { Outgoing, SendOutcome } from "../../core/transport.ts";
 import type { Connection } from "./connection.ts";
@@ -9,11 +9,15 @@ import type { ResolvedOptions } from "./resolve.ts";
 import type { Topology } from "./topology.ts";
 import { short } from "./wire.ts";
 
+/** How long a queue that was just made may refuse what comes, because it has no leader yet. */
+const COLD_MS = 2_000;
+
 /**
  * Publishes with confirms and `mandatory`, on a connection of its own: while the server blocks publishers, consumers go on.
  *
  * RabbitMQ refuses a message and accepts the next, so the session hands over one message a subject at a time where that
- * matters; what is given goes out at once, in order.
+ * matters; what is given goes out at once, in order. Only the first message over a channel goes alone: its queue may be so new
+ * that it refuses what comes, and what follows must not pass it then.
  */
 export class Publisher {
   readonly #clock: Clock;
@@ -38,14 +42,21 @@ export class Publisher {
     const names = this.#topology.ready(topic);
     const channel = this.#channels.get(topic);
     const before = this.#waiting.get(topic);
-    if (names !== undefined && channel?.usable === true && this.#connection.live && before === undefined) {
+    const isWarm = names !== undefined && channel?.usable === true && channel.warm && this.#connection.live;
+    if (isWarm && before === undefined) {
       return await this.#sendOn(channel, topic, names, messages);
     }
     let sent: Promise<readonly SendOutcome[]> | undefined;
     const ready = (async () => {
       await before?.catch(() => {});
-      const found = await this.#prepare(topic);
-      sent = this.#sendOn(found.channel, topic, found.names, messages);
+      const { channel, names } = await this.#prepare(topic);
+      const send = (some: readonly Outgoing[]) => this.#sendOn(channel, topic, names, some);
+      let first: SendOutcome[] = [];
+      if (!channel.warm && messages.length > 0) {
+        first = [await this.#patiently(async () => (await send(messages.slice(0, 1)))[0])];
+        channel.warm = first[0] === undefined;
+      }
+      sent = send(messages.slice(first.length)).then((rest) => [...first, ...rest]);
     })();
     this.#waiting.set(topic, ready);
     try {
@@ -53,6 +64,18 @@ export class Publisher {
       return await sent!;
     } finally {
       if (this.#waiting.get(topic) === ready) this.#waiting.delete(topic);
+    }
+  }
+
+  /** Tries again what a new queue refuses. */
+  async #patiently<T>(publish: () => Promise<T>): Promise<T> {
+    const until = this.#clock.monotonic() + COLD_MS;
+    const backoff = new Backoff(this.#clock, 20, 200);
+    for (;;) {
+      const outcome = await publish();
+      const isNack = isEdaError(outcome) && outcome.details["reason"] === "nack";
+      if (!isNack || this.#clock.monotonic() >= until) return outcome;
+      await pause(this.#clock, backoff.next());
     }
   }
 
@@ -125,7 +148,7 @@ export class Publisher {
       this.#topology.forgetTopic(topic);
       try {
         const { channel: current } = await this.#prepare(topic);
-        outcome = await current.publish(message, key, closed);
+        outcome = await this.#patiently(() => current.publish(message, key, closed));
       } catch (error) {
         return isEdaError(error) ? error : unsent("the topic could not be declared again", error);
       }
