@@ -1,4 +1,4 @@
-import { withDeadline } from "../../core/clock.ts";
+import { pause, withDeadline } from "../../core/clock.ts";
 import { Fifo } from "../../core/fifo.ts";
 import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { ChannelSlice, MessageSlice, QueueCounts, TagSlice } from "./client.ts";
@@ -41,6 +41,12 @@ export interface ConsumerEvents {
 
 /** How long the goodbyes of a channel may take. */
 const CLOSE_MS = 1_000;
+/**
+ * A server keeps back what exceeds some commands on their way to a quorum queue, and forgets it when the channel ends before
+ * they are carried out: so many settles in one go, and so long, are waited for.
+ */
+const MANY = 16;
+const MANY_MS = 150;
 
 /**
  * One consumer on a channel of its own: closing the channel gives all its messages back at once and in their place, and a
@@ -59,6 +65,10 @@ export class Consumer {
   #unsettled = 0;
   #began = false;
   #ended = false;
+  /** Until when settles may be on their way inside the server. */
+  #busyUntil = 0;
+  /** How many of them were written in one go. */
+  #frames = 0;
   #running: Promise<boolean> | undefined;
   #next: Promise<boolean> | undefined;
 
@@ -175,7 +185,13 @@ export class Consumer {
       const before = this.#open.peek()?.tag ?? Infinity;
       const last = ours.reduce((most, { tag }) => tag < before && tag > most ? tag : most, 0);
       if (last > 0) channel.ack(of(last), true);
-      for (const { tag } of ours) if (tag > last) channel.ack(of(tag), false);
+      let frames = last > 0 ? 1 : 0;
+      for (const { tag } of ours) {
+        if (tag <= last) continue;
+        channel.ack(of(tag), false);
+        frames++;
+      }
+      return frames;
     });
   }
 
@@ -183,17 +199,21 @@ export class Consumer {
   async drop(natives: readonly RabbitNative[]): Promise<NativeOutcome[]> {
     return await this.#settle(natives, (channel, ours) => {
       for (const { tag } of ours) channel.nack(of(tag), false, false);
+      return ours.length;
     });
   }
 
   /** Puts one back into the queue, for whoever comes first. */
   giveBack(native: RabbitNative): void {
-    this.#settle([native], (channel) => channel.nack(of(native.tag), false, true)).catch(() => {});
+    this.#settle([native], (channel) => {
+      channel.nack(of(native.tag), false, true);
+      return 1;
+    }).catch(() => {});
   }
 
   async #settle(
     natives: readonly RabbitNative[],
-    write: (channel: ChannelSlice, ours: readonly RabbitNative[]) => void,
+    write: (channel: ChannelSlice, ours: readonly RabbitNative[]) => number,
   ): Promise<NativeOutcome[]> {
     const channel = this.#channel;
     const ours = this.#ended || channel === undefined ? [] : natives.filter((native) => !native.settled);
@@ -206,7 +226,7 @@ export class Consumer {
     while (this.#open.peek()?.settled === true) this.#open.shift();
     let taken: boolean;
     try {
-      write(channel!, ours);
+      this.#wrote(write(channel!, ours));
       taken = await this.#barrier();
     } catch {
       taken = false;
@@ -215,6 +235,12 @@ export class Consumer {
     if (taken && ours.length === natives.length) return natives.map(() => "settled");
     const settled = new Set(ours);
     return natives.map((native) => taken && settled.has(native) ? "settled" : "stale");
+  }
+
+  #wrote(frames: number): void {
+    const now = this.#context.clock.monotonic();
+    this.#frames = now < this.#busyUntil ? this.#frames + frames : frames;
+    this.#busyUntil = now + MANY_MS;
   }
 
   /** A settle that found no connection says nothing good about the server. */
@@ -261,6 +287,7 @@ export class Consumer {
     const close = async (): Promise<void> => {
       // What was settled before is answered first.
       await (this.#next ?? this.#running);
+      if (this.#frames > MANY) await pause(this.#context.clock, this.#busyUntil - this.#context.clock.monotonic());
       await this.#channel!.close();
     };
     await withDeadline(this.#context.clock, CLOSE_MS, close(), late).catch(() => {});

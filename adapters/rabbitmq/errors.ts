@@ -124,9 +124,8 @@ export function missingPlugin(about: { readonly cause: Error }): ServerUnsupport
   );
 }
 
-/** The close of a publishing channel for one message that went over it. */
+/** The close of a publishing channel as a refusal of what went over it; `undefined`: the server said no such thing. */
 export function publishFailure(error: unknown): EdaError | undefined {
-  if (isEdaError(error)) return error;
   const about = { cause: harmless(error) };
   const text = textOf(error);
   if (replyCode(error) === 403) {

@@ -5,9 +5,14 @@
  */
 import { connect } from "amqplib";
 import { Buffer } from "node:buffer";
+import type { RabbitMqTransportOptions } from "../../adapters/rabbitmq/options.ts";
+import { createTransport } from "../../adapters/rabbitmq/transport.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Outgoing, Raw, Transport } from "../../core/transport.ts";
 import { bedState } from "../support/bed/state.ts";
 import { type ControlledServer, rabbitmqctl } from "../support/bed/rabbitmq_kind.ts";
-import type { TestContext } from "../support/test.ts";
+import { fresh, type TestContext } from "../support/test.ts";
+import { Listener } from "./redis_support.ts";
 
 /** The bed's server of a leg; `undefined` where the user gave one. */
 export function bedServer(leg: string): ControlledServer | undefined {
@@ -68,4 +73,54 @@ export async function rawClient(context: TestContext, url: string): Promise<RawC
         await opened.waitForConfirms();
       }),
   };
+}
+
+/** The transport and what it told; opened, ends with the test. */
+export async function openTransport(
+  context: TestContext,
+  options: RabbitMqTransportOptions,
+  clock?: Clock,
+): Promise<{ transport: Transport; listener: Listener }> {
+  const transport = await createTransport(options, clock);
+  const listener = new Listener();
+  context.cleanup(() => transport.close());
+  await transport.open(listener);
+  return { transport, listener };
+}
+
+/** Names for one test. */
+export function names(): { topic: string; group: string } {
+  return { topic: fresh("t"), group: fresh("g") };
+}
+
+/** A canonical event as it stands on the wire. */
+export function event(data: unknown, subject?: string, id: string = fresh("e")): Outgoing {
+  const about = subject === undefined ? "" : `,"subject":${JSON.stringify(subject)}`;
+  const body = `{"specversion":"1.0","id":${JSON.stringify(id)},"source":"/t","type":"n"${about},"data":${
+    JSON.stringify(data)
+  }}`;
+  return { body, ...(subject === undefined ? {} : { subject }) };
+}
+
+/** The data of what was read. */
+export function dataOf(raws: readonly Raw[]): unknown[] {
+  return raws.map(({ body }) => {
+    const text = typeof body === "string" ? body : new TextDecoder().decode(body!);
+    return (JSON.parse(text) as { data: unknown }).data;
+  });
+}
+
+/** Publishes numbers `from` … `to` and expects all to be confirmed. */
+export async function publishNumbers(
+  transport: Transport,
+  topic: string,
+  from: number,
+  to: number,
+  subject: (n: number) => string = () => "s",
+): Promise<void> {
+  const numbers = Array.from({ length: to - from + 1 }, (_, at) => from + at);
+  const failed = (await transport.send(topic, numbers.map((n) => event(n, subject(n))))).find((one) =>
+    one !== undefined
+  );
+  if (failed !== undefined) throw failed;
 }
