@@ -64,6 +64,7 @@ export class Consumer {
   readonly #buffer = new Fifo<Raw>();
   #unsettled = 0;
   #began = false;
+  #behind = false;
   #ended = false;
   /** Until when settles may be on their way inside the server. */
   #busyUntil = 0;
@@ -96,6 +97,8 @@ export class Consumer {
     const { queue, share, priority } = this.plan;
     try {
       await channel.prefetch(share);
+      // Some versions count the active consumer alone: who was there before us is seen before us only.
+      this.#behind = (await channel.checkQueue(queue)).consumerCount > 0;
       await channel.consume(queue, (message) => this.#deliver(message), {
         noAck: false,
         ...(priority === undefined ? {} : { priority }),
@@ -112,6 +115,11 @@ export class Consumer {
   /** Whether the queue gave us a message, so that it is ours. */
   get active(): boolean {
     return this.#began;
+  }
+
+  /** Whether others consumed the queue when we came. */
+  get behind(): boolean {
+    return this.#behind;
   }
 
   /** How many messages wait to be taken. */

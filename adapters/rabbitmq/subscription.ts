@@ -94,6 +94,7 @@ export class Subscription {
         details: { option: "prefetch" },
       });
     }
+    this.#alone = false;
     await main.ready();
     const { queues, counts } = await topology.consuming(this.#topic, this.#group);
     const opened = await Promise.allSettled(queues.map(async (queue, partition) => {
@@ -175,7 +176,7 @@ export class Subscription {
     const live = this.#consumers.filter((consumer) => consumer !== undefined);
     const counts = (await Promise.all(live.map((consumer) => consumer.look()))).filter((found) => found !== undefined);
     if (this.#stopped || counts.length < this.#consumers.length) return;
-    this.#alone = counts.some((found) => found.consumerCount <= 1);
+    this.#alone = counts.some((found, at) => found.consumerCount <= 1 && !live[at]!.behind);
     this.#tellState();
     events.lag(this.#topic, this.#group, counts.reduce((sum, found) => sum + found.messageCount, 0));
   }
