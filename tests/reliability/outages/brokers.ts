@@ -4,6 +4,7 @@
  * @module
  */
 import { NatsJetStreamBroker } from "../../../adapters/nats/mod.ts";
+import { RabbitMqBroker } from "../../../adapters/rabbitmq/mod.ts";
 import { RedisStreamsBroker } from "../../../adapters/redis/mod.ts";
 import type { AsyncBroker } from "../../../core/broker.ts";
 import type { StartOptions } from "../../support/test.ts";
@@ -53,6 +54,12 @@ const nats: BrokerKind = {
   },
 };
 
+/** Its queues are durable and its confirmations come after the write. A run has a server of its own, so names need no prefix. */
+const rabbitmq: BrokerKind = {
+  start: {},
+  make: (settings) => new RabbitMqBroker({ ...common(settings), url: settings.url, partitions: settings.partitions }),
+};
+
 /** By the name of the server. */
 const KINDS: Readonly<Record<string, BrokerKind>> = {
   redis,
@@ -61,6 +68,8 @@ const KINDS: Readonly<Record<string, BrokerKind>> = {
   nats,
   nats29: nats,
   nats215: nats,
+  rabbitmq,
+  rabbitmq310: rabbitmq,
 };
 
 /** The kind of broker for a server. */
