@@ -8,6 +8,7 @@ import type { BenchBroker } from "./support/broker.ts";
 /** Loads a broker. */
 export const BROKERS: Readonly<Record<string, () => Promise<BenchBroker>>> = {
   nats: async () => (await import("./brokers/nats.ts")).nats,
+  rabbitmq: async () => (await import("./brokers/rabbitmq.ts")).rabbitmq,
   redis: async () => (await import("./brokers/redis.ts")).redis,
 };
 

@@ -158,6 +158,25 @@ function remember(server: Started): void {
   writeFileSync(noteOf(server), JSON.stringify(note));
 }
 
+/** What is known of the private server on a port, whoever started it; undefined if there is none. */
+export function privateServer(port: number): Started | undefined {
+  let files: string[] = [];
+  try {
+    files = readdirSync(notes());
+  } catch {
+    // None was ever started.
+  }
+  for (const file of files) {
+    try {
+      const { server } = JSON.parse(readFileSync(join(notes(), file), "utf8")) as Note;
+      if (server.port === port && startTicksOf(server.pid) === server.startTicks) return server;
+    } catch {
+      // Written or removed this moment.
+    }
+  }
+  return undefined;
+}
+
 function forget(server: Started): void {
   rmSync(noteOf(server), { force: true });
 }
