@@ -1,6 +1,6 @@
 /**
  * What stands on the wire: a body of structured CloudEvents text, with the id as `message_id`, the type as `type` and the
- * subject as header `ce_subject`, as the first reference system writes it. Binary mode is read too: attributes in headers
+ * subject as header `ce_subject` (empty without one), as the first reference system writes it. Binary mode is read too: attributes in headers
  * that begin with `cloudEvents:` or `cloudEvents_`, data in the body.
  *
  * @module
@@ -12,7 +12,7 @@ import type { Outgoing } from "../../core/transport.ts";
 import type { MessageSlice, PublishOptions } from "./client.ts";
 
 /** Of a structured event. */
-export const CONTENT_TYPE = "application/cloudevents+json";
+export const CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8";
 
 /** What AMQP takes as a short text. */
 const MAX_SHORT = 255;
@@ -37,7 +37,7 @@ export function propertiesOf({ body, subject }: Outgoing): PublishOptions {
     contentType: CONTENT_TYPE,
     messageId: short(id),
     ...(isShort(type) ? { type } : {}),
-    headers: subject === undefined ? {} : { ce_subject: subject },
+    headers: { ce_subject: subject ?? "" },
   };
 }
 

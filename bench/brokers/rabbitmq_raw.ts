@@ -20,7 +20,7 @@ export async function client(url: string): Promise<Client> {
   return connection;
 }
 
-const CONTENT_TYPE = "application/cloudevents+json";
+const CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8";
 const WINDOW = 256;
 
 /** Runs `use` on a channel with confirms. */

@@ -1,6 +1,6 @@
 """One broker object of the reference system, driven over standard input: a line of JSON asks, a line of JSON answers.
 
-Its arguments are the kind of broker, `redis` or `nats`, and a JSON object with its options. It ends with its standard input.
+Its arguments are the kind of broker, `redis`, `nats` or `rabbitmq`, and a JSON object with its options. It ends with its standard input.
 """
 
 import asyncio
@@ -47,6 +47,10 @@ def broker_of(kind, options):
         from xstate_statemachine.contrib.brokers.nats import NatsBroker
 
         return Blocking(NatsBroker(**options))
+    if kind == "rabbitmq":
+        from xstate_statemachine.contrib.brokers.rabbitmq import RabbitMQBroker
+
+        return Blocking(RabbitMQBroker(**options))
     from xstate_statemachine.contrib.brokers.redis_streams import SyncRedisStreamsBroker
 
     return SyncRedisStreamsBroker(**options)

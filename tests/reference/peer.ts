@@ -46,6 +46,14 @@ export interface NatsPeerOptions {
   readonly batch?: number;
 }
 
+/** Options of the reference system's broker on RabbitMQ, in its own names. */
+export interface RabbitMqPeerOptions {
+  readonly url: string;
+  readonly exchange?: string;
+  readonly prefetch?: number;
+  readonly batch?: number;
+}
+
 /** Options of the reference system's broker on Redis, in its own names. */
 export interface PeerOptions {
   readonly url: string;
@@ -80,9 +88,9 @@ export class Peer {
   #turn: Promise<unknown> = Promise.resolve();
 
   /** Starts one; it ends with the test. */
-  constructor(context: TestContext, python: string, options: PeerOptions | NatsPeerOptions) {
+  constructor(context: TestContext, python: string, options: PeerOptions | NatsPeerOptions | RabbitMqPeerOptions) {
     const script = fileURLToPath(new URL("./peer.py", import.meta.url));
-    const kind = "servers" in options ? "nats" : "redis";
+    const kind = "servers" in options ? "nats" : options.url.startsWith("amqp") ? "rabbitmq" : "redis";
     this.#process = spawn(python, [script, kind, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
     this.#process.stdin!.on("error", () => {});
     this.#process.stderr!.setEncoding("utf8").on("data", (text: string) => this.#stderr += text);
