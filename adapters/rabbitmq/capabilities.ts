@@ -11,7 +11,7 @@ export function rabbitMqCapabilities(
     deliveryCount: "hint",
     dedupWindowMs: 0,
     delayedRelease: false,
-    leaseExtension: false,
+    leaseExtension: true,
     uncountedRelease: false,
     maxBytes: options.maxBytes,
     replay: false,

@@ -95,7 +95,12 @@ export interface StreamSlice {
 
 /** One connection. */
 export interface ConnectionSlice {
-  readonly connection: { readonly stream: StreamSlice; readonly serverProperties?: Readonly<Record<string, unknown>> };
+  readonly connection: {
+    readonly stream: StreamSlice;
+    readonly serverProperties?: Readonly<Record<string, unknown>>;
+    /** As agreed on, seconds; 0 = none. */
+    readonly heartbeat?: number;
+  };
   on(event: "error" | "close" | "blocked" | "unblocked", listener: (argument?: unknown) => void): unknown;
   createChannel(): Promise<ChannelSlice>;
   createConfirmChannel(): Promise<ChannelSlice>;

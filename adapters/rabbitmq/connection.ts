@@ -69,6 +69,12 @@ export class Connection {
     return versionOf(this.#line?.model);
   }
 
+  /** What was agreed on as heartbeat, milliseconds; `Infinity`: none, or not connected. */
+  get heartbeatMs(): number {
+    const seconds = this.#line?.model.connection.heartbeat ?? 0;
+    return seconds > 0 ? seconds * 1_000 : Infinity;
+  }
+
   /** Connects unless it is connected; callers share one attempt. */
   async ready(): Promise<void> {
     if (this.live) return;

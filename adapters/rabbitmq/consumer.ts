@@ -1,9 +1,11 @@
-import { pause, withDeadline } from "../../core/clock.ts";
+import { withDeadline } from "../../core/clock.ts";
 import { Fifo } from "../../core/fifo.ts";
 import type { NativeOutcome, Raw } from "../../core/transport.ts";
 import type { ChannelSlice, MessageSlice, QueueCounts, TagSlice } from "./client.ts";
 import type { RabbitContext } from "./context.ts";
 import { unsent } from "./errors.ts";
+import type { ConsumerPlan } from "./plan.ts";
+import { SettleBurst } from "./settle_burst.ts";
 import { bodyOf, deliveriesOf } from "./wire.ts";
 
 /** The handle of one delivered message. */
@@ -18,17 +20,6 @@ export interface RabbitNative {
   settled: boolean;
 }
 
-/** What a consumer consumes. */
-export interface ConsumerPlan {
-  readonly queue: string;
-  readonly partition: number;
-  /** Most messages unsettled here. */
-  readonly share: number;
-  /** Whether the queue counts deliveries. */
-  readonly counts: boolean;
-  readonly priority: number | undefined;
-}
-
 /** What a consumer tells its subscription. */
 export interface ConsumerEvents {
   /** Something arrived. */
@@ -41,12 +32,6 @@ export interface ConsumerEvents {
 
 /** How long the goodbyes of a channel may take. */
 const CLOSE_MS = 1_000;
-/**
- * A server keeps back what exceeds some commands on their way to a quorum queue, and forgets it when the channel ends before
- * they are carried out: so many settles in one go, and so long, are waited for.
- */
-const MANY = 16;
-const MANY_MS = 150;
 
 /**
  * One consumer on a channel of its own: closing the channel gives all its messages back at once and in their place, and a
@@ -66,10 +51,7 @@ export class Consumer {
   #began = false;
   #behind = false;
   #ended = false;
-  /** Until when settles may be on their way inside the server. */
-  #busyUntil = 0;
-  /** How many of them were written in one go. */
-  #frames = 0;
+  readonly #burst: SettleBurst;
   #running: Promise<boolean> | undefined;
   #next: Promise<boolean> | undefined;
 
@@ -78,6 +60,7 @@ export class Consumer {
     this.plan = plan;
     this.#events = events;
     this.epoch = context.nextEpoch();
+    this.#burst = new SettleBurst(context.clock);
   }
 
   /** Begins to consume. Rejects with the client's error where the server refuses. */
@@ -117,6 +100,11 @@ export class Consumer {
     return this.#began;
   }
 
+  /** Whether it is over. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   /** Whether others consumed the queue when we came. */
   get behind(): boolean {
     return this.#behind;
@@ -147,12 +135,18 @@ export class Consumer {
     this.#unsettled++;
     const { partition, counts } = this.plan;
     const raw = { body: bodyOf(message), native, partition, deliveries: deliveriesOf(message, counts) };
-    this.#buffer.push(options.ordered ? { ...raw, epoch: this.epoch } : raw);
+    this.#buffer.push(options.ordered ? { ...raw, epoch: this.epoch } : { ...raw, ...this.#lease() });
     if (!this.#began) {
       this.#began = true;
       this.#events.began(this);
     }
     this.#events.arrived(this);
+  }
+
+  /** Competing: a message is ours while the server hears of us, and it heard of us in the last half of a heartbeat. */
+  #lease(): { readonly leaseMs?: number } {
+    const { heartbeatMs } = this.#context.main;
+    return heartbeatMs === Infinity ? {} : { leaseMs: heartbeatMs / 2 };
   }
 
   #lost(error: unknown, cancelled: boolean): void {
@@ -234,7 +228,7 @@ export class Consumer {
     while (this.#open.peek()?.settled === true) this.#open.shift();
     let taken: boolean;
     try {
-      this.#wrote(write(channel!, ours));
+      this.#burst.wrote(write(channel!, ours));
       taken = await this.#barrier();
     } catch {
       taken = false;
@@ -243,12 +237,6 @@ export class Consumer {
     if (taken && ours.length === natives.length) return natives.map(() => "settled");
     const settled = new Set(ours);
     return natives.map((native) => taken && settled.has(native) ? "settled" : "stale");
-  }
-
-  #wrote(frames: number): void {
-    const now = this.#context.clock.monotonic();
-    this.#frames = now < this.#busyUntil ? this.#frames + frames : frames;
-    this.#busyUntil = now + MANY_MS;
   }
 
   /** A settle that found no connection says nothing good about the server. */
@@ -270,6 +258,11 @@ export class Consumer {
       if (this.#running === running) this.#running = undefined;
     });
     return this.#running = running;
+  }
+
+  /** Whether the server answers on the channel, so that what was delivered there is still ours. */
+  confirmed(): Promise<boolean> {
+    return this.#ended ? Promise.resolve(false) : this.#barrier();
   }
 
   /**
@@ -295,7 +288,7 @@ export class Consumer {
     const close = async (): Promise<void> => {
       // What was settled before is answered first.
       await (this.#next ?? this.#running);
-      if (this.#frames > MANY) await pause(this.#context.clock, this.#busyUntil - this.#context.clock.monotonic());
+      await this.#burst.over();
       await this.#channel!.close();
     };
     await withDeadline(this.#context.clock, CLOSE_MS, close(), late).catch(() => {});

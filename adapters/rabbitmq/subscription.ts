@@ -3,8 +3,10 @@ import type { Timer } from "../../core/clock.ts";
 import { BrokerUnavailableError, type EdaError, InvalidOptionError } from "../../core/errors.ts";
 import { scoreOf } from "../../core/ownership/rendezvous.ts";
 import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
+import { byConsumer } from "./by_consumer.ts";
 import { Consumer, type RabbitNative } from "./consumer.ts";
 import type { RabbitContext } from "./context.ts";
+import { HoldKeeper } from "./hold_keeper.ts";
 import { channelFailure, replyCode, unsent } from "./errors.ts";
 
 /** How long others have to take what was given back before we consume it again. */
@@ -30,6 +32,7 @@ export class Subscription {
   /** Until when a partition is left to others. */
   readonly #restUntil: number[];
   readonly #bell = new Bell();
+  readonly #keeper: HoldKeeper;
   #starting: Promise<void> | undefined;
   /** Why consuming ended, for the next fetch to report; of a lost connection no more once there is a new one. */
   #failure: { readonly error: EdaError; readonly connection: boolean } | undefined;
@@ -46,6 +49,12 @@ export class Subscription {
     this.#group = group;
     this.#consumers = new Array(context.options.partitions).fill(undefined);
     this.#restUntil = new Array(context.options.partitions).fill(0);
+    this.#keeper = new HoldKeeper(
+      context.clock,
+      context.main,
+      () => this.#consumers.filter((consumer) => consumer?.active === true) as Consumer[],
+      (consumer, until) => this.#holds(consumer, until),
+    );
   }
 
   /** The next messages; waits for the first of them at most `waitMs`. */
@@ -154,9 +163,12 @@ export class Subscription {
   }
 
   #began(consumer: Consumer): void {
-    const { options, events } = this.#context;
-    if (options.ordered) events.owned(this.#topic, this.#group, consumer.plan.partition, consumer.epoch, Infinity);
+    if (this.#context.options.ordered) this.#keeper.begin(consumer);
     this.#tellState();
+  }
+
+  #holds({ plan, epoch, ended }: Consumer, until: number): void {
+    if (!ended) this.#context.events.owned(this.#topic, this.#group, plan.partition, epoch, until);
   }
 
   #tellState(): void {
@@ -258,6 +270,14 @@ export class Subscription {
     return byConsumer(natives, (consumer, ours) => consumer.drop(ours));
   }
 
+  /** Says which are still ours: those on a channel that the server answers on. */
+  extend(natives: readonly RabbitNative[]): Promise<readonly NativeOutcome[]> {
+    return byConsumer(natives, async (consumer, ours) => {
+      const isOurs = await consumer.confirmed();
+      return ours.map(() => isOurs ? "settled" : "stale");
+    });
+  }
+
   /** Gives back by ending the consumers: what a consumer holds goes back as a whole and keeps its place. */
   async release(natives: readonly RabbitNative[]): Promise<readonly NativeOutcome[]> {
     const current = ({ consumer }: RabbitNative): boolean => this.#consumers[consumer.plan.partition] === consumer;
@@ -272,29 +292,9 @@ export class Subscription {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#watch?.cancel();
+    this.#keeper.stop();
     this.#bell.ring();
     await this.#starting?.catch(() => {});
     await Promise.all(this.#consumers.map((consumer) => consumer?.close()));
   }
-}
-
-/** Settles natives consumer by consumer and puts the outcomes together in the order given. */
-async function byConsumer(
-  natives: readonly RabbitNative[],
-  settle: (consumer: Consumer, natives: readonly RabbitNative[]) => Promise<readonly NativeOutcome[]>,
-): Promise<readonly NativeOutcome[]> {
-  const first = natives[0]?.consumer;
-  if (first === undefined) return [];
-  if (natives.every(({ consumer }) => consumer === first)) return await settle(first, natives);
-  const parts = new Map<Consumer, number[]>();
-  natives.forEach(({ consumer }, at) => {
-    const part = parts.get(consumer);
-    if (part === undefined) parts.set(consumer, [at]);
-    else part.push(at);
-  });
-  const outcomes = new Array<NativeOutcome>(natives.length).fill("stale");
-  await Promise.all(Array.from(parts, async ([consumer, at]) => {
-    (await settle(consumer, at.map((n) => natives[n]!))).forEach((outcome, n) => outcomes[at[n]!] = outcome);
-  }));
-  return outcomes;
 }

@@ -62,6 +62,8 @@ function memberName(clock: Clock): string {
 
 class RabbitMqTransport implements Transport {
   readonly capabilities: Capabilities;
+  /** Absent in ordered mode, where our hold on the partition is the lease. */
+  readonly extend?: (topic: string, group: string, natives: readonly Native[]) => Promise<readonly NativeOutcome[]>;
   readonly #context: RabbitContext;
   readonly #publishing: Connection;
   readonly #publisher: Publisher;
@@ -81,6 +83,10 @@ class RabbitMqTransport implements Transport {
     );
     this.#publishing = new Connection(settings, { blocked: () => events().signal("publishing-blocked", "") });
     this.#publisher = new Publisher(clock, this.#publishing, topology, options);
+    if (!options.ordered) {
+      this.extend = async (topic, group, natives) =>
+        await this.#find(topic, group)?.extend(natives as readonly RabbitNative[]) ?? natives.map(() => "stale");
+    }
     let epoch = 0;
     this.#context = {
       clock,

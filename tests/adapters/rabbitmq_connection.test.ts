@@ -6,7 +6,7 @@ import { RabbitMqBroker } from "../../adapters/rabbitmq/mod.ts";
 import { createTransport } from "../../adapters/rabbitmq/transport.ts";
 import type { EdaError } from "../../core/errors.ts";
 import { onLeg, onServer, startProxy, test, type TestContext, until, within } from "../support/test.ts";
-import { evaluate, event, names, openTransport, publishNumbers, rawClient } from "./rabbitmq_support.ts";
+import { dataOf, evaluate, event, names, openTransport, publishNumbers, rawClient } from "./rabbitmq_support.ts";
 import { Listener, Reader } from "./redis_support.ts";
 
 /** A server that answers every connection with `greet`; counts them. */
@@ -272,3 +272,36 @@ for (const name of ["rabbitmq", "rabbitmq310"]) {
     assert.equal(error.code, "broker-unavailable");
   });
 }
+
+onLeg("rabbitmq")(
+  "what a silent connection held is lost to it before another has it, ordered and not",
+  { timeoutMs: 60_000 },
+  async (leg, context) => {
+    for (const ordered of [true, false]) {
+      const { topic, group } = names();
+      const proxy = await startProxy({ port: Number(new URL(leg.url).port) });
+      context.cleanup(() => proxy.close());
+      const options = { heartbeatMs: 1_000, ordered };
+      const one = await openTransport(context, { url: proxy.url(leg.url), ...options });
+      await publishNumbers(one.transport, topic, 1, 3);
+      const first = new Reader(one.transport, topic, group);
+      const held = await first.take(3);
+      const readAt = performance.now();
+      // Longer than a hold that nobody confirms.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      if (ordered) assert.ok(one.listener.count("owned") > 2, "it is told anew while the server answers");
+      else assert.deepEqual(await first.extend(held), held.map(() => "settled"));
+      await proxy.blackHole();
+      const cutAt = performance.now();
+      const two = await openTransport(context, { url: leg.url, ...options });
+      const second = new Reader(two.transport, topic, group);
+      assert.deepEqual(dataOf(await second.take(3, 20_000)), [1, 2, 3]);
+      const takenAt = performance.now();
+      const until = ordered
+        ? Math.max(...one.listener.told.filter(({ kind }) => kind === "owned").map(({ leaseUntil }) => leaseUntil!))
+        : cutAt + held[0]!.leaseMs!;
+      assert.ok(until < takenAt, `held until ${until - readAt}, another's from ${takenAt - readAt}`);
+      await proxy.heal();
+    }
+  },
+);
