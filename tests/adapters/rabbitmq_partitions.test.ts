@@ -120,17 +120,15 @@ onLeg("rabbitmq")(
     const second = new Reader(two.transport, topic, group);
     await second.fetch();
     await publishNumbers(one.transport, topic, 20, 39, (n) => `s${n}`);
-    assert.deepEqual(ofPartition(await second.fetch(700)), [], "the former one holds messages of it");
-    assert.deepEqual(ofPartition(await first.fetch()), [], "and gets no more");
+    const seen = [...await second.fetch(700), ...await first.fetch()];
+    assert.deepEqual(ofPartition(seen), [], "the former one holds messages of it, and gets no more");
     assert.deepEqual(new Set(await first.ack(held)), new Set(["settled"]));
     const expected = 20;
-    const seen: Raw[] = [];
     await until(async () => {
       seen.push(...await second.fetch(100), ...await first.fetch());
       return seen.length >= expected;
     });
-    const moved = ofPartition(seen).map(({ native }) => (native as { consumer: { epoch: number } }).consumer);
-    assert.ok(moved.length > 0);
+    assert.ok(ofPartition(seen).length > 0);
     assert.ok(two.listener.told.some(({ kind, partition }) => kind === "owned" && partition === 0));
     assert.equal(new Set(dataOf(seen)).size, expected);
   },

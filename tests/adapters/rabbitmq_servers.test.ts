@@ -152,7 +152,8 @@ onServer("rabbitmq")(
       return { attempts, disconnects };
     };
     assert.deepEqual(await run("worker"), { attempts: [0, 0, 0], disconnects: 0 });
-    assert.ok((await run("inline")).disconnects > 0, "which is what the worker is for");
+    const { attempts, disconnects } = await run("inline");
+    assert.ok(disconnects > 0 || attempts.some((attempt) => attempt > 0), "which is what the worker is for");
   },
 );
 
