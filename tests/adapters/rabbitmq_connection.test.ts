@@ -7,7 +7,7 @@ import { createTransport } from "../../adapters/rabbitmq/transport.ts";
 import type { EdaError } from "../../core/errors.ts";
 import { onLeg, onServer, startProxy, test, type TestContext, until, within } from "../support/test.ts";
 import { dataOf, evaluate, event, names, openTransport, publishNumbers, rawClient } from "./rabbitmq_support.ts";
-import { Listener, Reader } from "./redis_support.ts";
+import { Listener, Reader } from "./transport_support.ts";
 
 /** A server that answers every connection with `greet`; counts them. */
 async function fakeServer(

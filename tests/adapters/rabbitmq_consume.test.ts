@@ -5,7 +5,7 @@ import { resolveOptions } from "../../adapters/rabbitmq/resolve.ts";
 import type { EdaError } from "../../core/errors.ts";
 import { fresh, onLeg, onLegs, onServer, until, within } from "../support/test.ts";
 import { dataOf, evaluate, event, names, openTransport, publishNumbers, rawClient } from "./rabbitmq_support.ts";
-import { Reader } from "./redis_support.ts";
+import { Reader } from "./transport_support.ts";
 
 onLegs(["rabbitmq", "rabbitmq310"], (on) => {
   on(

@@ -5,7 +5,7 @@ import { scoreOf } from "../../core/ownership/rendezvous.ts";
 import type { Raw } from "../../core/transport.ts";
 import { onLeg, onLegs, until } from "../support/test.ts";
 import { dataOf, names, openTransport, publishNumbers } from "./rabbitmq_support.ts";
-import { Reader } from "./redis_support.ts";
+import { Reader } from "./transport_support.ts";
 
 const subjectOf = (n: number): string => `s${n % 40}`;
 

@@ -3,7 +3,7 @@ import type { EdaError } from "../../core/errors.ts";
 import { RabbitMqBroker } from "../../adapters/rabbitmq/mod.ts";
 import { fresh, onLegs, onServer, startProxy, until, within } from "../support/test.ts";
 import { evaluate, event, names, openTransport, publishNumbers, rawClient } from "./rabbitmq_support.ts";
-import { Reader } from "./redis_support.ts";
+import { Reader } from "./transport_support.ts";
 
 const codesOf = (outcomes: readonly (Error | undefined)[]): (string | undefined)[] =>
   outcomes.map((outcome) => (outcome as EdaError | undefined)?.code);

@@ -12,7 +12,7 @@ import type { Outgoing, Raw, Transport } from "../../core/transport.ts";
 import { bedState } from "../support/bed/state.ts";
 import { type ControlledServer, rabbitmqctl } from "../support/bed/rabbitmq_kind.ts";
 import { fresh, type TestContext } from "../support/test.ts";
-import { Listener } from "./redis_support.ts";
+import { Listener } from "./transport_support.ts";
 
 /** The bed's server of a leg; `undefined` where the user gave one. */
 export function bedServer(leg: string): ControlledServer | undefined {
