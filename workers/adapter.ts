@@ -12,7 +12,7 @@ export {
   WORKER_OPTION_NAMES,
   type WorkerOptions,
 } from "../core/broker_options.ts";
-export { Backoff, type Clock, pause, systemClock, type Timer, withDeadline } from "../core/clock.ts";
+export { Alarm, Backoff, type Clock, pause, systemClock, type Timer, withDeadline } from "../core/clock.ts";
 export type { Capabilities } from "../core/contract.ts";
 export * from "../core/errors.ts";
 export { checkNumber, checkOneOf, checkOptions, checkRange } from "../core/options.ts";

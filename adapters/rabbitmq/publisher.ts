@@ -99,18 +99,17 @@ export class Publisher {
   }
 
   async #open(topic: string, exchange: string): Promise<PublishChannel> {
-    let found: PublishChannel | undefined;
-    let ended: { readonly error: unknown } | undefined;
+    const opened: { channel?: PublishChannel; ended?: { readonly error: unknown } } = {};
     const channel = await this.#connection.channel(true, (error) => {
-      ended = { error };
-      found?.end(error);
-      if (this.#channels.get(topic) === found) this.#channels.delete(topic);
+      opened.ended = { error };
+      opened.channel?.end(error);
+      if (this.#channels.get(topic) === opened.channel) this.#channels.delete(topic);
       // An exchange that is gone has to be made again.
       this.#topology.forgetTopic(topic);
     });
-    found = new PublishChannel(channel, exchange);
-    if (ended !== undefined) found.end(ended.error);
-    else this.#channels.set(topic, found);
+    const found = opened.channel = new PublishChannel(channel, exchange);
+    if (opened.ended === undefined) this.#channels.set(topic, found);
+    else found.end(opened.ended.error);
     return found;
   }
 

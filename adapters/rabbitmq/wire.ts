@@ -7,7 +7,7 @@
  */
 import { encodeBase64 } from "../../core/codec_base64.ts";
 import { readHead } from "../../core/codec_head.ts";
-import { sha256Hex } from "../../core/digest.ts";
+import { sha256Hex } from "../../core/sha256.ts";
 import type { Outgoing } from "../../core/transport.ts";
 import type { MessageSlice, PublishOptions } from "./client.ts";
 
