@@ -5,6 +5,7 @@
  * |---|---|
  * | `memory:` | {@link MemoryBroker} |
  * | `amqp:`, `amqps:` | `RabbitMqBroker` (npm package `amqplib`) |
+ * | `kafka:` | `KafkaBroker` (npm package `kafkajs`) |
  * | `redis:`, `rediss:` | `RedisStreamsBroker` (npm package `ioredis`) |
  * | `nats:`, `tls:` | `NatsJetStreamBroker` (npm package `@nats-io/transport-node`) |
  *
@@ -74,6 +75,10 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
       const { RabbitMqBroker } = await import("./rabbitmq/mod.ts");
       return new RabbitMqBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
     }
+    case "kafka": {
+      const { KafkaBroker } = await import("./kafka/mod.ts");
+      return new KafkaBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
+    }
     case "redis":
     case "rediss": {
       const { RedisStreamsBroker } = await import("./redis/mod.ts");
@@ -86,7 +91,7 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
     }
     default:
       throw new InvalidOptionError(
-        `url: there is no adapter for ${scheme} yet; there are memory, amqp(s), redis(s), nats and tls`,
+        `url: there is no adapter for ${scheme} yet; there are memory, amqp(s), kafka, redis(s), nats and tls`,
       );
   }
 }

@@ -1,0 +1,286 @@
+import { Bell } from "../../core/bell.ts";
+import { BrokerUnavailableError, type EdaError } from "../../core/errors.ts";
+import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
+import type { BatchPayload } from "./client.ts";
+import { Committer } from "./committer.ts";
+import type { KafkaContext } from "./context.ts";
+import { Intake } from "./intake.ts";
+import { Member } from "./member.ts";
+import { type KafkaNative, OwnedPartition } from "./owned_partition.ts";
+
+/** How long a drain waits for records that the partition's end promises; what is there may be another's open transaction. */
+const DRAIN_MS = 3_000;
+
+/**
+ * One topic and group: hands out what its member fetches, settles, and keeps account of the partitions that are ours.
+ *
+ * The group decides who has which partition. What was ours before a division and is ours after it goes on as if nothing had
+ * happened; of what is not, nothing is handed out, settled or committed any more.
+ */
+export class Subscription {
+  readonly #context: KafkaContext;
+  readonly #topic: string;
+  readonly #group: string;
+  readonly #parts = new Map<number, OwnedPartition>();
+  readonly #intake: Intake;
+  readonly #committer: Committer;
+  /** Rings when there may be something to hand out, or an end to waiting. */
+  readonly #bell = new Bell();
+  readonly #givenBack = new Set<OwnedPartition>();
+  #member: Member | undefined;
+  #leaseUntil = 0;
+  /** No broker answers; the next fetches say so until one does. */
+  #trouble: EdaError | undefined;
+  /** The member ended; the next fetch says so, and the one after it makes a new one. */
+  #crash: EdaError | undefined;
+  #state: "active" | "standby" | undefined;
+  #lag = -1;
+  #reads = 0;
+  #turn = 0;
+  #stopped = false;
+
+  constructor(context: KafkaContext, topic: string, group: string) {
+    this.#context = context;
+    this.#topic = topic;
+    this.#group = group;
+    this.#committer = new Committer(context.clock, this.#parts, (offsets) => this.#mustHaveMember().commit(offsets));
+    this.#intake = new Intake(context, topic, group, this.#parts, {
+      member: () => this.#member,
+      arrived: () => this.#bell.ring(),
+    });
+  }
+
+  async fetch(request: FetchRequest): Promise<readonly Raw[]> {
+    const { clock, topics } = this.#context;
+    const until = clock.monotonic() + request.waitMs;
+    await topics.ready(this.#topic);
+    if (this.#stopped) return [];
+    this.#begin();
+    for (const part of this.#givenBack) this.#restart(part);
+    if (request.waitMs === 0 && this.#reads === 0) await this.#drain(request);
+    this.#reads++;
+    try {
+      for (;;) {
+        if (this.#stopped || request.signal.aborted) return [];
+        this.#report();
+        const raws = this.#take(request);
+        const left = until - clock.monotonic();
+        if (raws.length > 0 || left <= 0) return raws;
+        await this.#bell.wait(clock, left, request.signal);
+        await this.#mustBeAlive();
+      }
+    } finally {
+      this.#reads--;
+    }
+  }
+
+  #begin(): void {
+    if (this.#member !== undefined || this.#crash !== undefined) return;
+    const member = new Member(this.#context, this.#topic, this.#group, {
+      joined: (partitions, continuous) => this.#joined(partitions, continuous),
+      rebalancing: () => this.#committer.now(),
+      lease: (until) => this.#lease(until),
+      batch: (payload: BatchPayload) => this.#intake.batch(payload),
+      reached: (partition, next, end) => this.#parts.get(partition)?.reached(next, end),
+      troubled: (error) => {
+        this.#trouble = error;
+        for (const part of this.#parts.values()) part.commitFailed(error);
+        this.#bell.ring();
+      },
+      heard: () => this.#trouble = undefined,
+      crashed: (error) => {
+        if (this.#member !== member) return;
+        this.#member = undefined;
+        this.#crash = error;
+        this.#loseAll("the consumer ended");
+        this.#context.events.signal("consumer-ended", this.#topic, { group: this.#group, code: error.code });
+      },
+    });
+    this.#member = member;
+    member.start();
+  }
+
+  /** Throws what keeps us from reading. */
+  #report(): void {
+    const crash = this.#crash;
+    this.#crash = undefined;
+    if (crash !== undefined) throw crash;
+    if (this.#trouble !== undefined) throw this.#trouble;
+  }
+
+  /** A line on which nothing comes looks like a topic in which nothing is. */
+  async #mustBeAlive(): Promise<void> {
+    const member = this.#member;
+    const { commandTimeoutMs, sessionTimeoutMs } = this.#context.options;
+    if (member === undefined || member.silentMs < commandTimeoutMs) return;
+    if (!member.joined) await this.#context.admin.check();
+    else if (member.silentMs > sessionTimeoutMs) member.cut();
+  }
+
+  #mustHaveMember(): Member {
+    if (this.#member === undefined) throw new BrokerUnavailableError("the consumer ended, a new one is being made");
+    return this.#member;
+  }
+
+  /** Partitions in the order of their turn, each within its share. */
+  #take(request: FetchRequest): Raw[] {
+    const { maxUncommitted, maxBytes } = this.#context.options;
+    const share = Math.max(1, Math.floor(request.window / Math.max(1, this.#parts.size)));
+    const raws: Raw[] = [];
+    for (const part of [...this.#parts.values()].sort((a, b) => a.turn - b.turn)) {
+      const count = Math.min(part.room(share, maxUncommitted), request.max - raws.length);
+      if (count < 1) continue;
+      part.turn = ++this.#turn;
+      raws.push(...part.take(count, maxBytes));
+    }
+    if (raws.length > 0) this.#intake.taken();
+    return raws;
+  }
+
+  /** Waits until all that the partitions hold at this moment was fetched, or as much of it as can be handed out. */
+  async #drain({ window, signal }: FetchRequest): Promise<void> {
+    const { clock, admin, options } = this.#context;
+    const share = Math.max(1, Math.floor(window / Math.max(1, this.#parts.size)));
+    const ready = (): boolean => [...this.#parts.values()].some((part) => part.room(share, options.maxUncommitted) > 0);
+    const over = (): boolean =>
+      this.#stopped || signal.aborted || this.#trouble !== undefined || this.#crash !== undefined;
+    const joinUntil = clock.monotonic() + options.commandTimeoutMs * 0.9;
+    while (this.#member?.joined !== true) {
+      const left = joinUntil - clock.monotonic();
+      if (over()) return;
+      if (left <= 0) throw new BrokerUnavailableError("the group has not let this member in yet");
+      await this.#bell.wait(clock, left, signal);
+    }
+    if (ready() || over() || this.#parts.size === 0) return;
+    await this.#intake.located();
+    const ends = await admin.call("asking for the end of a topic", (client) => client.fetchTopicOffsets(this.#topic));
+    const behind = (): boolean =>
+      ends.some(({ partition, high }) => {
+        const part = this.#parts.get(partition);
+        // One that is full or holds its share will bring nothing, however long we wait.
+        return part !== undefined && part.buffered === 0 && (part.position ?? 0n) < BigInt(high) &&
+          part.tracker.unsettled < share;
+      });
+    const until = clock.monotonic() + Math.min(DRAIN_MS, options.commandTimeoutMs);
+    while (!ready() && behind() && !over()) {
+      const left = until - clock.monotonic();
+      if (left <= 0) return;
+      await this.#bell.wait(clock, Math.min(left, 50), signal);
+    }
+  }
+
+  #joined(partitions: readonly number[], continuous: boolean): void {
+    const member = this.#member;
+    if (member === undefined) return;
+    const now = new Set(partitions);
+    for (const part of [...this.#parts.values()]) {
+      if (!continuous || !now.has(part.partition)) this.#lose(part, "the group gave it to another member");
+      // The client would begin again at what is committed.
+      else if (part.position !== undefined) member.seek(part.partition, part.position);
+    }
+    const added = partitions.filter((partition) => !this.#parts.has(partition));
+    for (const partition of added) {
+      this.#parts.set(partition, new OwnedPartition(partition, this.#context.nextEpoch()));
+    }
+    if (added.length > 0) member.pause(added, false);
+    this.#intake.divided();
+    const state = partitions.length > 0 ? "active" : "standby";
+    if (state !== this.#state) this.#context.events.topic(this.#topic, this.#group, this.#state = state);
+    this.#committer.kick();
+    this.#bell.ring();
+  }
+
+  #lease(until: number): void {
+    this.#leaseUntil = until;
+    let lag = 0;
+    for (const part of this.#parts.values()) {
+      this.#own(part);
+      lag += part.lag;
+    }
+    if (lag !== this.#lag) this.#context.events.lag(this.#topic, this.#group, this.#lag = lag);
+    // What a division of the group kept from being committed.
+    this.#committer.kick();
+  }
+
+  #own({ partition, epoch }: OwnedPartition): void {
+    this.#context.events.owned(this.#topic, this.#group, partition, epoch, this.#leaseUntil);
+  }
+
+  #lose(part: OwnedPartition, why: string): void {
+    this.#parts.delete(part.partition);
+    this.#givenBack.delete(part);
+    part.lose();
+    this.#context.events.revoked(this.#topic, this.#group, part.partition, why);
+    this.#intake.taken();
+  }
+
+  #loseAll(why: string): void {
+    for (const part of [...this.#parts.values()]) this.#lose(part, why);
+    this.#bell.ring();
+  }
+
+  /** Begins a partition anew at its oldest unsettled message: what of it was given back comes again, in its place. */
+  #restart(part: OwnedPartition): void {
+    this.#givenBack.delete(part);
+    const { partition, restartAt } = part;
+    this.#lose(part, "it was given back");
+    const again = new OwnedPartition(partition, this.#context.nextEpoch());
+    again.position = restartAt;
+    this.#parts.set(partition, again);
+    if (restartAt !== undefined) this.#member?.seek(partition, restartAt);
+    this.#member?.pause([partition], false);
+    this.#own(again);
+  }
+
+  #ours(native: KafkaNative): OwnedPartition | undefined {
+    const part = this.#parts.get(native.partition);
+    return part?.epoch === native.epoch ? part : undefined;
+  }
+
+  async ack(natives: readonly KafkaNative[]): Promise<readonly NativeOutcome[]> {
+    const byPart = new Map<OwnedPartition, KafkaNative[]>();
+    for (const native of natives) {
+      const part = this.#ours(native);
+      if (part === undefined) continue;
+      const mine = byPart.get(part);
+      if (mine === undefined) byPart.set(part, [native]);
+      else mine.push(native);
+    }
+    const outcomes = new Map<number, NativeOutcome>();
+    const settling = [...byPart].map(async ([part, mine]) => {
+      outcomes.set(part.epoch, await part.settle(mine.map(({ entry }) => entry)));
+    });
+    this.#committer.kick();
+    this.#bell.ring();
+    await Promise.all(settling);
+    return natives.map(({ epoch }) => outcomes.get(epoch) ?? "stale");
+  }
+
+  /** What is given back comes again with all that follows it, at the next fetch. */
+  release(natives: readonly KafkaNative[]): readonly NativeOutcome[] {
+    return natives.map((native) => {
+      const part = this.#ours(native);
+      if (part === undefined) return "stale";
+      this.#givenBack.add(part);
+      return "settled";
+    });
+  }
+
+  reset(): void {
+    this.#member?.cut();
+  }
+
+  /** Commits what is settled and leaves the group. Never rejects. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#bell.ring();
+    this.#intake.taken();
+    const member = this.#member;
+    if (member === undefined) return;
+    if (this.#trouble === undefined) await this.#committer.flushed().catch(() => {});
+    this.#member = undefined;
+    await member.stop();
+    this.#loseAll("the subscription ended");
+  }
+}

@@ -1,0 +1,3 @@
+import { kafkaContract } from "./kafka_harness.ts";
+
+kafkaContract("worker");
