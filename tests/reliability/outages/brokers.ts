@@ -3,11 +3,13 @@
  *
  * @module
  */
+import { KafkaBroker } from "../../../adapters/kafka/mod.ts";
 import { NatsJetStreamBroker } from "../../../adapters/nats/mod.ts";
 import { RabbitMqBroker } from "../../../adapters/rabbitmq/mod.ts";
 import { RedisStreamsBroker } from "../../../adapters/redis/mod.ts";
 import type { AsyncBroker } from "../../../core/broker.ts";
-import type { StartOptions } from "../../support/test.ts";
+import { openKafkaDoor } from "../../support/kafka_door.ts";
+import { type Proxy, type Server, type StartOptions, startProxy } from "../../support/test.ts";
 
 /** What a broker of a run is made with. */
 export interface BrokerSettings {
@@ -21,10 +23,18 @@ export interface BrokerSettings {
   readonly isolation: "worker" | "inline";
 }
 
+/** A proxy, and how a broker is made that stays behind it. */
+export interface Proxied {
+  readonly proxy: Proxy;
+  readonly url: string;
+}
+
 /** One kind of broker. */
 export interface BrokerKind {
   /** Starts the server so that what it confirmed survives SIGKILL. */
   readonly start: StartOptions;
+  /** Puts a proxy in front of the server; by default before its port. */
+  proxy?(server: Server): Promise<Proxied>;
   /** A broker with `ordered: true`. */
   make(settings: BrokerSettings): AsyncBroker;
 }
@@ -45,6 +55,19 @@ const redis: BrokerKind = {
   },
 };
 
+const kafka: BrokerKind = {
+  // What is confirmed is in the page cache, which outlives the process.
+  start: {},
+  proxy: async (server) => {
+    const { proxy, brokers } = await openKafkaDoor(server);
+    return { proxy, url: `kafka://${brokers}` };
+  },
+  make: (settings) => {
+    const { url, partitions } = settings;
+    return new KafkaBroker({ ...common(settings), url, partitions });
+  },
+};
+
 const nats: BrokerKind = {
   // Its streams are files, and what a process had written outlives it.
   start: {},
@@ -62,6 +85,7 @@ const rabbitmq: BrokerKind = {
 
 /** By the name of the server. */
 const KINDS: Readonly<Record<string, BrokerKind>> = {
+  kafka,
   redis,
   redis8: redis,
   valkey: redis,
@@ -71,6 +95,13 @@ const KINDS: Readonly<Record<string, BrokerKind>> = {
   rabbitmq,
   rabbitmq310: rabbitmq,
 };
+
+/** A proxy in front of a server of this kind. */
+export async function proxyOf(kind: BrokerKind, server: Server): Promise<Proxied> {
+  if (kind.proxy !== undefined) return await kind.proxy(server);
+  const proxy = await startProxy({ port: server.port });
+  return { proxy, url: proxy.url(server.url) };
+}
 
 /** The kind of broker for a server. */
 export function brokerKind(server: string): BrokerKind {

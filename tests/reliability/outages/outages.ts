@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fresh, type Proxy, type Server, type Start, startProxy, startServer } from "../../support/test.ts";
-import { brokerKind } from "./brokers.ts";
+import { fresh, type Proxy, type Server, type Start, startServer } from "../../support/test.ts";
+import { brokerKind, proxyOf } from "./brokers.ts";
 import { Load } from "./load.ts";
 import type { Counts } from "./record.ts";
 
@@ -92,9 +92,9 @@ export async function runOutages(
 ): Promise<OutageResult> {
   const kind = brokerKind(plan.server);
   const server = await start(kind.start);
-  const proxy = await startProxy({ port: server.port });
+  const { proxy, url } = await proxyOf(kind, server);
   const settings = {
-    url: proxy.url(server.url),
+    url,
     prefix: fresh("outage"),
     group: "billing",
     partitions: PARTITIONS,
