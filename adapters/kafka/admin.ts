@@ -20,7 +20,7 @@ export class Admin {
     const gate = this.#gate = new Gate({ lost: () => {} });
     if (this.#closed) gate.close();
     const connecting = (async () => {
-      const admin = this.#create(gate, { retries: 0 }, this.#timeoutMs).admin();
+      const admin = this.#create(gate, this.#timeoutMs).admin();
       await admin.connect();
       return admin;
     })();

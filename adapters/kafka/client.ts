@@ -137,7 +137,7 @@ export interface RetrySettings {
 }
 
 /** Makes a client whose sockets are behind a gate. */
-export type ClientFactory = (gate: Gate, retry: RetrySettings, requestTimeoutMs: number) => KafkaSlice;
+export type ClientFactory = (gate: Gate, requestTimeoutMs: number, retry?: RetrySettings) => KafkaSlice;
 
 const INSTALL = "the npm package kafkajs is not installed: `npm install kafkajs`, `deno add npm:kafkajs` or " +
   "`bun add kafkajs`";
@@ -192,7 +192,9 @@ const silent = (): () => void => () => {};
 
 /** A factory of clients with the user's options and ours. */
 export function clientFactory({ Kafka }: KafkaModule, options: ResolvedOptions): ClientFactory {
-  return (gate, retry, requestTimeoutMs) => {
+  // No retries of its own but one for each further broker it may begin with.
+  const rounds = { retries: options.brokers.length - 1, initialRetryTime: 20, maxRetryTime: 100 };
+  return (gate, requestTimeoutMs, retry = rounds) => {
     try {
       return new Kafka({
         clientId: "xsm-eda",

@@ -95,7 +95,7 @@ export class Member {
       maxRetryTime: 300,
       restartOnFailure: () => Promise.resolve(false),
     };
-    const consumer = create(this.#gate, retry, options.commandTimeoutMs).consumer({
+    const consumer = create(this.#gate, options.commandTimeoutMs, retry).consumer({
       groupId: this.#group,
       partitionAssigners: assigners(protocol, instance, () => void this.#asked++),
       sessionTimeout: options.sessionTimeoutMs,

@@ -50,7 +50,7 @@ export class Producers {
     const gate = this.#gate = new Gate({ lost: () => this.#lost(gate) });
     if (this.#closed) gate.close();
     try {
-      const client = this.#create(gate, { retries: 0 }, this.#timeoutMs).producer({
+      const client = this.#create(gate, this.#timeoutMs).producer({
         idempotent: true,
         allowAutoTopicCreation: false,
         createPartitioner: () => ({ message }: { readonly message: { readonly partition: number } }) =>

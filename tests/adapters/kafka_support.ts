@@ -54,3 +54,48 @@ export async function openHand(brokers: string): Promise<Hand> {
   };
   return hand;
 }
+
+/** A record as it stands in the log. */
+export interface Stored {
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly key: string | null;
+  readonly value: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Reads everything that a topic holds at this moment, in the order of each partition. */
+export async function readLog(hand: Hand, topic: string): Promise<Stored[]> {
+  const wanted = (await hand.ends(topic)).reduce((sum, end) => sum + Number(end), 0);
+  const stored: Stored[] = [];
+  if (wanted === 0) return stored;
+  const consumer = hand.kafka.consumer({ groupId: `log-${topic}-${Math.random()}`, maxWaitTimeInMs: 100 });
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({
+    autoCommit: false,
+    eachMessage: ({ partition, message }) => {
+      stored.push({
+        partition,
+        offset: BigInt(message.offset),
+        key: message.key?.toString() ?? null,
+        value: message.value?.toString() ?? null,
+        headers: Object.fromEntries(
+          Object.entries(message.headers ?? {}).map(([name, value]) => [name, String(value)]),
+        ),
+      });
+      return Promise.resolve();
+    },
+  });
+  try {
+    await until(() => stored.length >= wanted, { what: `${wanted} records in the log`, timeoutMs: 20_000 });
+  } finally {
+    await consumer.disconnect();
+  }
+  return stored.sort((a, b) => a.partition - b.partition || Number(a.offset - b.offset));
+}
+
+/** The data of each record, in the order of the log. */
+export function dataOf(stored: readonly Stored[]): unknown[] {
+  return stored.map(({ value }) => (JSON.parse(value!) as { readonly data: unknown }).data);
+}
