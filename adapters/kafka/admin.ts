@@ -6,11 +6,14 @@ import { Gate } from "./gate.ts";
 export class Admin {
   readonly #create: ClientFactory;
   readonly #timeoutMs: number;
+  readonly #keepsTopics: boolean;
   #client: Promise<AdminSlice> | undefined;
   #gate = new Gate({ lost: () => {} });
   #closed = false;
 
-  constructor(create: ClientFactory, timeoutMs: number) {
+  /** @param keepsTopics Whether it is asked for offsets, so that its client keeps the topics in mind. */
+  constructor(create: ClientFactory, timeoutMs: number, keepsTopics: boolean) {
+    this.#keepsTopics = keepsTopics;
     this.#create = create;
     this.#timeoutMs = timeoutMs;
   }
@@ -22,6 +25,8 @@ export class Admin {
     const connecting = (async () => {
       const admin = this.#create(gate, this.#timeoutMs).admin();
       await admin.connect();
+      // It knows no broker before it has asked for all of them.
+      await admin.describeCluster();
       return admin;
     })();
     return this.#client = connecting;
@@ -46,7 +51,10 @@ export class Admin {
     try {
       return await run(await client);
     } catch (error) {
-      if (typeOf(error) === undefined && this.#client === client) this.reset();
+      const type = typeOf(error);
+      // Asked once for the ends of a topic, the client asks for it with every other one, also when it is gone.
+      const poisoned = type === undefined || type === "UNKNOWN_TOPIC_OR_PARTITION" && this.#keepsTopics;
+      if (poisoned && this.#client === client) this.reset();
       throw error;
     }
   }

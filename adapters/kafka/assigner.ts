@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { shareOf } from "../../core/ownership/rendezvous.ts";
-import type { AssignerProtocol, ClusterSlice } from "./client.ts";
+import type { AssignerProtocol } from "./client.ts";
 
 interface Member {
   readonly memberId: string;
@@ -15,26 +15,31 @@ interface Assigner {
   assign(group: { readonly members: readonly Member[] }): Promise<{ memberId: string; memberAssignment: Buffer }[]>;
 }
 
-/** Makes an assigner for one member. */
-export type AssignerFactory = (about: { readonly cluster: ClusterSlice }) => Assigner;
+/** What assigners need of their member. */
+export interface AssignerSettings {
+  readonly protocol: AssignerProtocol;
+  /** Stays the same while the transport lives, whatever name the group gives to its member. */
+  readonly instance: string;
+  /** How many partitions a topic has. Not as the client knows it: that would have to keep topics in mind that others read. */
+  readonly partitionsOf: (topic: string) => Promise<number>;
+  /** The member asks the group to let it in; called before the request is sent. */
+  readonly joining: () => void;
+}
 
 /**
- * `xsm` is chosen where all members are ours. A member that knows no name the others know is refused by the group for good, and
- * `roundrobin` is what other clients know.
+ * `xsm` is chosen where all members are ours. A member that knows no name which all others know is refused by the group: the
+ * other names are those of other clients, of which the leader decides alone how it divides.
  */
-const NAMES = ["xsm", "roundrobin"] as const;
+const NAMES: readonly string[] = ["xsm", "roundrobin", "range", "RoundRobinAssigner"];
 const VERSION = 1;
 
 /**
  * Assigners by rendezvous hashing: when a member joins or leaves, few partitions move, and the topics of a group spread over
  * its members. Every topic is shared by those alone who read it; the client's own assigner gives the topics of the leader to
  * everybody.
- *
- * @param instance Stays the same while this transport lives, whatever name the group gives to its member.
- * @param joining Called whenever the member asks the group to let it in, before the request is sent.
  */
-export function assigners(protocol: AssignerProtocol, instance: string, joining: () => void): AssignerFactory[] {
-  return NAMES.map((name, at) => ({ cluster }) => ({
+export function assigners({ protocol, instance, partitionsOf, joining }: AssignerSettings): (() => Assigner)[] {
+  return NAMES.map((name, at) => () => ({
     name,
     version: VERSION,
     protocol: ({ topics }) => {
@@ -43,19 +48,20 @@ export function assigners(protocol: AssignerProtocol, instance: string, joining:
       return { name, metadata: protocol.MemberMetadata.encode(metadata) };
     },
     assign: async ({ members }) => {
-      const readers = readersOf(protocol, members);
-      await know(cluster, [...readers.keys()]);
       const shares = new Map(members.map(({ memberId }) => [memberId, {} as Record<string, number[]>]));
-      for (const [topic, names] of readers) {
-        const count = cluster.findTopicPartitionMetadata(topic).length;
+      for (const [topic, names] of readersOf(protocol, members)) {
+        const count = await partitionsOf(topic);
         const all = [...names.values()];
-        for (const [memberId, called] of names) shares.get(memberId)![topic] = [...shareOf(called, all, count)];
+        for (const [memberId, called] of names) {
+          const share = [...shareOf(called, all, count)];
+          if (share.length > 0) shares.get(memberId)![topic] = share;
+        }
       }
       return members.map(({ memberId }) => ({
         memberId,
         memberAssignment: protocol.MemberAssignment.encode({
           version: VERSION,
-          assignment: Object.fromEntries(Object.entries(shares.get(memberId)!).filter(([, share]) => share.length > 0)),
+          assignment: shares.get(memberId)!,
           userData: Buffer.alloc(0),
         }),
       }));
@@ -80,13 +86,4 @@ function readersOf(protocol: AssignerProtocol, members: readonly Member[]): Map<
     }
   }
   return readers;
-}
-
-/** Topics that other members read may be unknown here. One that is gone keeps nobody from the others. */
-async function know(cluster: ClusterSlice, topics: readonly string[]): Promise<void> {
-  try {
-    await cluster.addMultipleTargetTopics(topics);
-  } catch {
-    for (const topic of topics) await cluster.addMultipleTargetTopics([topic]).catch(() => {});
-  }
 }

@@ -98,12 +98,6 @@ export interface ConsumerSlice {
   on(event: string, listener: (event: { readonly payload: never }) => void): () => void;
 }
 
-/** What an assigner knows of the cluster. */
-export interface ClusterSlice {
-  addMultipleTargetTopics(topics: readonly string[]): Promise<void>;
-  findTopicPartitionMetadata(topic: string): readonly PartitionMetadata[];
-}
-
 /** Bytes that members of a group tell each other. */
 export interface AssignerProtocol {
   readonly MemberMetadata: {

@@ -1,5 +1,6 @@
 import { Bell } from "../../core/bell.ts";
 import { pause } from "../../core/clock.ts";
+import type { EdaError } from "../../core/errors.ts";
 import type { BatchPayload } from "./client.ts";
 import type { KafkaContext } from "./context.ts";
 import type { Member } from "./member.ts";
@@ -12,6 +13,10 @@ const BEAT_MS = 100;
 /** What the intake needs of its subscription. */
 export interface IntakeEvents {
   member(): Member | undefined;
+  /** The partition is lost as it was, and read from `offset`; undefined if it is no longer ours. */
+  begunAnew(part: OwnedPartition, offset: bigint): OwnedPartition | undefined;
+  /** What came could not be taken in, and is asked for again. */
+  failed(error: EdaError): void;
   /** There may be something to hand out. */
   arrived(): void;
 }
@@ -63,24 +68,38 @@ export class Intake {
     if (again.length > 0) this.#events.member()?.pause(again, false);
   }
 
-  /** Takes in one batch. What it rejects with, the client tries again. */
+  /** Takes in one batch. What it rejects with, the client tries again, without a word to anybody. */
   async batch(payload: BatchPayload): Promise<void> {
+    const part = await this.#place(payload).catch((error) => {
+      this.#events.failed(error);
+      throw error;
+    });
+    if (part !== undefined) await this.#makeRoom(part, payload);
+  }
+
+  /** Adds a batch to its partition; undefined where it is not wanted. */
+  async #place(payload: BatchPayload): Promise<OwnedPartition | undefined> {
     const { batch } = payload;
-    const part = this.#parts.get(batch.partition);
-    if (part === undefined) return;
+    let part = this.#parts.get(batch.partition);
+    if (part === undefined) return undefined;
     if (part.position === undefined) await this.located();
-    if (this.#parts.get(batch.partition) !== part || part.position === undefined) return;
+    if (this.#parts.get(batch.partition) !== part || part.position === undefined) return undefined;
     const asked = BigInt(batch.fetchedOffset);
     if (asked > part.position && !(await this.#isGone(part, asked))) {
       // It was asked for before the partition was begun anew.
       this.#events.member()?.seek(part.partition, part.position);
-      return;
+      return undefined;
+    }
+    if (asked < part.position && await this.#isCutOff(part)) {
+      this.#context.events.signal("records-cut-off", this.#topic, { group: this.#group, partition: part.partition });
+      part = this.#events.begunAnew(part, asked);
+      if (part === undefined) return undefined;
     }
     const last = batch.lastOffset();
     part.push(batch.messages, BigInt(last) + 1n, BigInt(batch.highWatermark));
     payload.resolveOffset(last);
     this.#events.arrived();
-    await this.#makeRoom(part, payload);
+    return part;
   }
 
   async #makeRoom(part: OwnedPartition, payload: BatchPayload): Promise<void> {
@@ -115,6 +134,16 @@ export class Intake {
       count: Number(asked - part.position),
     });
     return true;
+  }
+
+  /**
+   * Whether the log ends before what we have read: it was deleted and made anew, or lost its end with a broker. The client then
+   * begins again where its log begins.
+   */
+  async #isCutOff(part: OwnedPartition): Promise<boolean> {
+    const ends = await this.#ends();
+    const high = ends.find(({ partition }) => partition === part.partition)?.high;
+    return high !== undefined && part.position !== undefined && BigInt(high) < part.position;
   }
 
   #ends() {

@@ -88,7 +88,7 @@ export class Member {
   }
 
   async #start(): Promise<void> {
-    const { options, create, protocol, instance } = this.#context;
+    const { options, create, protocol, instance, topics } = this.#context;
     const retry = {
       retries: Number.MAX_SAFE_INTEGER,
       initialRetryTime: 50,
@@ -97,7 +97,12 @@ export class Member {
     };
     const consumer = create(this.#gate, options.commandTimeoutMs, retry).consumer({
       groupId: this.#group,
-      partitionAssigners: assigners(protocol, instance, () => void this.#asked++),
+      partitionAssigners: assigners({
+        protocol,
+        instance,
+        partitionsOf: (topic) => topics.count(topic),
+        joining: () => void this.#asked++,
+      }),
       sessionTimeout: options.sessionTimeoutMs,
       rebalanceTimeout: options.rebalanceTimeoutMs,
       heartbeatInterval: Math.min(HEARTBEAT_MS, Math.floor(options.sessionTimeoutMs / 4)),

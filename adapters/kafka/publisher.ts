@@ -3,7 +3,7 @@ import { type Clock, pause } from "../../core/clock.ts";
 import { BrokerUnavailableError, type EdaError, isEdaError, PublishRefusedError } from "../../core/errors.ts";
 import { Fifo } from "../../core/fifo.ts";
 import type { Outgoing, SendOutcome } from "../../core/transport.ts";
-import { publishFailure, type SendFailure, sendFailureOf } from "./errors.ts";
+import { publishFailure, type SendFailure, sendFailureOf, typeOf } from "./errors.ts";
 import { partitionOf } from "./murmur2.ts";
 import type { Producers } from "./producer.ts";
 import { PublishCall, type Waiting } from "./publish_call.ts";
@@ -29,6 +29,13 @@ class PartitionQueue {
     this.topic = topic;
     this.partition = partition;
   }
+}
+
+/** How a request failed. `left`: some of it may have reached a server. */
+interface Failed {
+  readonly failure: SendFailure;
+  readonly error: unknown;
+  readonly left: boolean;
 }
 
 /** Records of one partition that are sent together. */
@@ -155,15 +162,17 @@ export class Publisher {
 
   async #write(runs: readonly Run[]): Promise<void> {
     const until = this.#clock.monotonic() + MOVE_MS;
-    let failed: { readonly failure: SendFailure; readonly error: unknown } | undefined = await this.#try(runs);
+    let failed = await this.#try(runs);
     if (failed === undefined) return confirm(runs);
     if (failed.failure === "unsent" || failed.failure === "unknown") return refuse(runs, failed);
     if (runs.length > 1) {
+      if (!failed.left) this.#mayForget(failed);
       for (const run of runs) await this.#write([run]);
       return;
     }
     const [run] = runs as readonly [Run];
     while ((failed.failure === "moved" || failed.failure === "sequence") && this.#clock.monotonic() < until) {
+      this.#mayForget(failed);
       await pause(this.#clock, LOOK_MS);
       if (failed.failure === "moved") await this.#topics.refresh(run.queue.topic).catch(() => {});
       failed = await this.#try([run]);
@@ -177,7 +186,12 @@ export class Publisher {
     }
   }
 
-  async #try(runs: readonly Run[]): Promise<{ failure: SendFailure; error: unknown } | undefined> {
+  /** A client that once wrote to a topic asks for it for ever, and for no other one, also when it is gone. */
+  #mayForget({ error }: Failed): void {
+    if (typeOf(error) === "UNKNOWN_TOPIC_OR_PARTITION") this.#producers.retire();
+  }
+
+  async #try(runs: readonly Run[]): Promise<Failed | undefined> {
     let left = false;
     try {
       await this.#producers.use(async (client, gate) => {
@@ -202,9 +216,9 @@ export class Publisher {
       return undefined;
     } catch (error) {
       const failure = sendFailureOf(error);
-      if (failure !== "unsent" && failure !== "unknown") return { failure, error };
+      if (failure !== "unsent" && failure !== "unknown") return { failure, error, left };
       // After a failure the client connects anew, and tells how that ended: whether anything left, only the sockets know.
-      return { failure: left ? "unknown" : "unsent", error };
+      return { failure: left ? "unknown" : "unsent", error, left };
     }
   }
 }
@@ -213,7 +227,7 @@ function confirm(runs: readonly Run[]): void {
   for (const { items } of runs) for (const item of items) item.call.settle(item, undefined);
 }
 
-function refuse(runs: readonly Run[], { failure, error }: { failure: SendFailure; error: unknown }): void {
+function refuse(runs: readonly Run[], { failure, error }: Failed): void {
   for (const { items } of runs) for (const item of items) item.call.settle(item, publishFailure(failure, error));
 }
 

@@ -33,6 +33,8 @@ export class Subscription {
   #trouble: EdaError | undefined;
   /** The member ended; the next fetch says so, and the one after it makes a new one. */
   #crash: EdaError | undefined;
+  /** What came could not be taken in; the next fetch says so. */
+  #failure: EdaError | undefined;
   #state: "active" | "standby" | undefined;
   #lag = -1;
   #reads = 0;
@@ -46,7 +48,15 @@ export class Subscription {
     this.#committer = new Committer(context.clock, this.#parts, (offsets) => this.#mustHaveMember().commit(offsets));
     this.#intake = new Intake(context, topic, group, this.#parts, {
       member: () => this.#member,
+      failed: (error) => {
+        this.#failure = error;
+        this.#bell.ring();
+      },
       arrived: () => this.#bell.ring(),
+      begunAnew: (part, offset) => {
+        if (this.#parts.get(part.partition) !== part) return undefined;
+        return this.#replace(part, offset, "its log was cut off");
+      },
     });
   }
 
@@ -102,9 +112,9 @@ export class Subscription {
 
   /** Throws what keeps us from reading. */
   #report(): void {
-    const crash = this.#crash;
-    this.#crash = undefined;
-    if (crash !== undefined) throw crash;
+    const failure = this.#crash ?? this.#failure;
+    this.#crash = this.#failure = undefined;
+    if (failure !== undefined) throw failure;
     if (this.#trouble !== undefined) throw this.#trouble;
   }
 
@@ -223,13 +233,18 @@ export class Subscription {
   #restart(part: OwnedPartition): void {
     this.#givenBack.delete(part);
     const { partition, restartAt } = part;
-    this.#lose(part, "it was given back");
-    const again = new OwnedPartition(partition, this.#context.nextEpoch());
-    again.position = restartAt;
-    this.#parts.set(partition, again);
+    this.#replace(part, restartAt, "it was given back");
     if (restartAt !== undefined) this.#member?.seek(partition, restartAt);
     this.#member?.pause([partition], false);
+  }
+
+  #replace(part: OwnedPartition, position: bigint | undefined, why: string): OwnedPartition {
+    this.#lose(part, why);
+    const again = new OwnedPartition(part.partition, this.#context.nextEpoch());
+    again.position = position;
+    this.#parts.set(part.partition, again);
     this.#own(again);
+    return again;
   }
 
   #ours(native: KafkaNative): OwnedPartition | undefined {

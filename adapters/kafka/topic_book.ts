@@ -58,6 +58,17 @@ export class TopicBook {
     return asked;
   }
 
+  /** How many partitions a topic has; 0 = it does not exist. */
+  async count(name: string): Promise<number> {
+    try {
+      const { topics } = await this.#admin.raw((admin) => admin.fetchTopicMetadata({ topics: [name] }));
+      return topics.find((topic) => topic.name === name)?.partitions.length ?? 0;
+    } catch (error) {
+      if (typeOf(error) === "UNKNOWN_TOPIC_OR_PARTITION") return 0;
+      throw error;
+    }
+  }
+
   async #find(name: string): Promise<Topic> {
     if (!/^[\w.-]{1,249}$/.test(name) || name === "." || name === "..") throw invalidTopic();
     const until = this.#clock.monotonic() + this.#options.commandTimeoutMs;

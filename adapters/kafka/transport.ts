@@ -54,6 +54,7 @@ class KafkaTransport implements Transport {
   readonly #clock: Clock;
   readonly #context: KafkaContext;
   readonly #admin: Admin;
+  readonly #topicAdmin: Admin;
   readonly #producers: Producers;
   readonly #publisher: Publisher;
   readonly #subscriptions = new Map<string, Subscription>();
@@ -65,9 +66,10 @@ class KafkaTransport implements Transport {
     this.capabilities = kafkaCapabilities(options.maxBytes);
     this.#clock = clock;
     const create = clientFactory(client, options);
-    this.#admin = new Admin(create, options.commandTimeoutMs);
+    this.#admin = new Admin(create, options.commandTimeoutMs, true);
+    this.#topicAdmin = new Admin(create, options.commandTimeoutMs, false);
     this.#producers = new Producers(create, options.publishTimeoutMs);
-    const topics = new TopicBook(this.#admin, clock, options);
+    const topics = new TopicBook(this.#topicAdmin, clock, options);
     this.#publisher = new Publisher(this.#producers, topics, clock, options.compression, options.publishTimeoutMs);
     const events = (): TransportEvents => this.#events;
     this.#context = {
@@ -88,7 +90,7 @@ class KafkaTransport implements Transport {
   async open(events: TransportEvents): Promise<void> {
     this.#mustBeOpen();
     this.#events = events;
-    await this.#admin.check();
+    await this.#topicAdmin.check();
   }
 
   async send(topic: string, messages: readonly Outgoing[]): Promise<readonly SendOutcome[]> {
@@ -134,6 +136,7 @@ class KafkaTransport implements Transport {
 
   reset(_why: string): void {
     this.#admin.reset();
+    this.#topicAdmin.reset();
     this.#producers.reset();
     for (const subscription of this.#subscriptions.values()) subscription.reset();
   }
@@ -150,6 +153,7 @@ class KafkaTransport implements Transport {
     this.#subscriptions.clear();
     this.#producers.close();
     this.#admin.close();
+    this.#topicAdmin.close();
   }
 
   #mustBeOpen(): void {

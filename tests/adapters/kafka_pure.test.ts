@@ -260,20 +260,21 @@ test("sendFailureOf tells what was not written from what nobody knows", () => {
 const protocol = (kafkajs as unknown as { readonly AssignerProtocol: AssignerProtocol }).AssignerProtocol;
 
 async function divide(members: Record<string, readonly string[]>, partitions: Record<string, number>) {
-  const cluster = {
-    addMultipleTargetTopics: () => Promise.resolve(),
-    findTopicPartitionMetadata: (topic: string) =>
-      Array.from({ length: partitions[topic] ?? 0 }, (_, partitionId) => ({ partitionId, leader: 1 })),
-  };
-  const list = Object.entries(members).map(([memberId, topics]) => {
-    const [mine] = assigners(protocol, `i-${memberId}`, () => {}).map((make) => make({ cluster }));
-    return { memberId, memberMetadata: mine!.protocol({ topics }).metadata };
-  });
-  const [leader] = assigners(protocol, "leader", () => {}).map((make) => make({ cluster }));
+  const make = (instance: string) =>
+    assigners({
+      protocol,
+      instance,
+      partitionsOf: (topic) => Promise.resolve(partitions[topic] ?? 0),
+      joining: () => {},
+    })[0]!();
+  const list = Object.entries(members).map(([memberId, topics]) => ({
+    memberId,
+    memberMetadata: make(`i-${memberId}`).protocol({ topics }).metadata,
+  }));
   const decode = (protocol.MemberAssignment as unknown as {
     decode(bytes: Uint8Array): { assignment: Record<string, number[]> };
   }).decode;
-  const found = await leader!.assign({ members: list });
+  const found = await make("leader").assign({ members: list });
   return new Map(found.map(({ memberId, memberAssignment }) => [memberId, decode(memberAssignment).assignment]));
 }
 
@@ -303,11 +304,11 @@ test("assigners move few partitions when a member joins, and spread topics of on
   assert.ok(count > 8 && count < 32, `${count} of 40 topics at one of two members`);
 });
 
-test("assigners are known to other clients by roundrobin, and tell each time they ask to be let in", () => {
+test("assigners are known to other clients by names of theirs, and tell each time they ask to be let in", () => {
   let asked = 0;
-  const cluster = { addMultipleTargetTopics: () => Promise.resolve(), findTopicPartitionMetadata: () => [] };
-  const both = assigners(protocol, "i", () => void asked++).map((make) => make({ cluster }));
-  assert.deepEqual(both.map(({ name }) => name), ["xsm", "roundrobin"]);
+  const partitionsOf = () => Promise.resolve(1);
+  const both = assigners({ protocol, instance: "i", partitionsOf, joining: () => void asked++ }).map((make) => make());
+  assert.deepEqual(both.map(({ name }) => name), ["xsm", "roundrobin", "range", "RoundRobinAssigner"]);
   for (const assigner of both) assigner.protocol({ topics: ["t"] });
   assert.equal(asked, 1);
 });
