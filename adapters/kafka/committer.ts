@@ -49,6 +49,7 @@ export class Committer {
       if (offset !== undefined) dirty.push({ part, partition: part.partition, offset });
     }
     if (dirty.length === 0) return;
+    for (const { part, offset } of dirty) part.sending(offset);
     const sending = this.#commit(dirty).then(
       () => {
         for (const { part, offset } of dirty) part.committed(offset);
@@ -56,6 +57,7 @@ export class Committer {
       },
       (error) => this.#failed(error),
     ).then((more) => {
+      for (const { part } of dirty) part.sending(undefined);
       if (this.#sending !== sending) return;
       this.#sending = undefined;
       if (more) this.kick();

@@ -37,6 +37,8 @@ export class OwnedPartition {
   #bytes = 0;
   #committed: bigint | undefined;
   #waiters: Waiter[] = [];
+  #sending: bigint | undefined;
+  #lost = false;
 
   constructor(partition: number, epoch: number) {
     this.partition = partition;
@@ -136,9 +138,17 @@ export class OwnedPartition {
     this.#wake(() => true, (waiter) => waiter.reject(error));
   }
 
-  /** It is ours no more. */
+  /** A commit up to there is on its way; undefined = none is. */
+  sending(offset: bigint | undefined): void {
+    this.#sending = offset;
+    if (this.#lost) this.lose();
+  }
+
+  /** It is ours no more. What is in a commit on its way may still be settled by it. */
   lose(): void {
-    this.#wake(() => true, (waiter) => waiter.resolve("stale"));
+    this.#lost = true;
+    const sent = this.#sending;
+    this.#wake((waiter) => sent === undefined || waiter.offset >= sent, (waiter) => waiter.resolve("stale"));
   }
 
   #wake(which: (waiter: Waiter) => boolean, how: (waiter: Waiter) => void): void {

@@ -1,15 +1,14 @@
 import { Bell } from "../../core/bell.ts";
+import type { Timer } from "../../core/clock.ts";
 import { BrokerUnavailableError, type EdaError } from "../../core/errors.ts";
 import type { FetchRequest, NativeOutcome, Raw } from "../../core/transport.ts";
 import type { BatchPayload } from "./client.ts";
 import { Committer } from "./committer.ts";
 import type { KafkaContext } from "./context.ts";
+import { fetchedAll } from "./fetched_all.ts";
 import { Intake } from "./intake.ts";
 import { Member } from "./member.ts";
 import { type KafkaNative, OwnedPartition } from "./owned_partition.ts";
-
-/** How long a drain waits for records that the partition's end promises; what is there may be another's open transaction. */
-const DRAIN_MS = 3_000;
 
 /**
  * One topic and group: hands out what its member fetches, settles, and keeps account of the partitions that are ours.
@@ -29,6 +28,7 @@ export class Subscription {
   readonly #givenBack = new Set<OwnedPartition>();
   #member: Member | undefined;
   #leaseUntil = 0;
+  #expiry: Timer | undefined;
   /** No broker answers; the next fetches say so until one does. */
   #trouble: EdaError | undefined;
   /** The member ended; the next fetch says so, and the one after it makes a new one. */
@@ -66,8 +66,16 @@ export class Subscription {
     await topics.ready(this.#topic);
     if (this.#stopped) return [];
     this.#begin();
-    for (const part of this.#givenBack) this.#restart(part);
-    if (request.waitMs === 0 && this.#reads === 0) await this.#drain(request);
+    for (const part of this.#givenBack) this.#restart(part, "it was given back");
+    if (request.waitMs === 0 && this.#reads === 0) {
+      await fetchedAll(this.#context, this.#topic, request, {
+        parts: this.#parts,
+        joined: () => this.#member?.joined === true,
+        over: () => this.#stopped || (this.#crash ?? this.#failure ?? this.#trouble) !== undefined,
+        located: () => this.#intake.located(),
+        bell: this.#bell,
+      });
+    }
     this.#reads++;
     try {
       for (;;) {
@@ -134,7 +142,8 @@ export class Subscription {
 
   /** Partitions in the order of their turn, each within its share. */
   #take(request: FetchRequest): Raw[] {
-    const { maxUncommitted, maxBytes } = this.#context.options;
+    const { options: { maxUncommitted, maxBytes }, clock } = this.#context;
+    if (clock.monotonic() >= this.#leaseUntil) return [];
     const share = Math.max(1, Math.floor(request.window / Math.max(1, this.#parts.size)));
     const raws: Raw[] = [];
     for (const part of [...this.#parts.values()].sort((a, b) => a.turn - b.turn)) {
@@ -145,38 +154,6 @@ export class Subscription {
     }
     if (raws.length > 0) this.#intake.taken();
     return raws;
-  }
-
-  /** Waits until all that the partitions hold at this moment was fetched, or as much of it as can be handed out. */
-  async #drain({ window, signal }: FetchRequest): Promise<void> {
-    const { clock, admin, options } = this.#context;
-    const share = Math.max(1, Math.floor(window / Math.max(1, this.#parts.size)));
-    const ready = (): boolean => [...this.#parts.values()].some((part) => part.room(share, options.maxUncommitted) > 0);
-    const over = (): boolean =>
-      this.#stopped || signal.aborted || this.#trouble !== undefined || this.#crash !== undefined;
-    const joinUntil = clock.monotonic() + options.commandTimeoutMs * 0.9;
-    while (this.#member?.joined !== true) {
-      const left = joinUntil - clock.monotonic();
-      if (over()) return;
-      if (left <= 0) throw new BrokerUnavailableError("the group has not let this member in yet");
-      await this.#bell.wait(clock, left, signal);
-    }
-    if (ready() || over() || this.#parts.size === 0) return;
-    await this.#intake.located();
-    const ends = await admin.call("asking for the end of a topic", (client) => client.fetchTopicOffsets(this.#topic));
-    const behind = (): boolean =>
-      ends.some(({ partition, high }) => {
-        const part = this.#parts.get(partition);
-        // One that is full or holds its share will bring nothing, however long we wait.
-        return part !== undefined && part.buffered === 0 && (part.position ?? 0n) < BigInt(high) &&
-          part.tracker.unsettled < share;
-      });
-    const until = clock.monotonic() + Math.min(DRAIN_MS, options.commandTimeoutMs);
-    while (!ready() && behind() && !over()) {
-      const left = until - clock.monotonic();
-      if (left <= 0) return;
-      await this.#bell.wait(clock, Math.min(left, 50), signal);
-    }
   }
 
   #joined(partitions: readonly number[], continuous: boolean): void {
@@ -201,7 +178,10 @@ export class Subscription {
   }
 
   #lease(until: number): void {
+    const { clock } = this.#context;
     this.#leaseUntil = until;
+    this.#expiry?.cancel();
+    this.#expiry = clock.timer(until - clock.monotonic(), () => this.#expired());
     let lag = 0;
     for (const part of this.#parts.values()) {
       this.#own(part);
@@ -210,6 +190,11 @@ export class Subscription {
     if (lag !== this.#lag) this.#context.events.lag(this.#topic, this.#group, this.#lag = lag);
     // What a division of the group kept from being committed.
     this.#committer.kick();
+  }
+
+  /** The group may have put us out without our hearing of it. If it has not, everything unsettled comes again. */
+  #expired(): void {
+    for (const part of [...this.#parts.values()]) this.#restart(part, "the group did not hear of us in time");
   }
 
   #own({ partition, epoch }: OwnedPartition): void {
@@ -225,15 +210,16 @@ export class Subscription {
   }
 
   #loseAll(why: string): void {
+    this.#expiry?.cancel();
     for (const part of [...this.#parts.values()]) this.#lose(part, why);
     this.#bell.ring();
   }
 
-  /** Begins a partition anew at its oldest unsettled message: what of it was given back comes again, in its place. */
-  #restart(part: OwnedPartition): void {
+  /** Begins a partition anew at its oldest unsettled message: all that is unsettled comes again, in its place. */
+  #restart(part: OwnedPartition, why: string): void {
     this.#givenBack.delete(part);
     const { partition, restartAt } = part;
-    this.#replace(part, restartAt, "it was given back");
+    this.#replace(part, restartAt, why);
     if (restartAt !== undefined) this.#member?.seek(partition, restartAt);
     this.#member?.pause([partition], false);
   }
