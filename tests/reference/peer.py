@@ -1,6 +1,6 @@
 """One broker object of the reference system, driven over standard input: a line of JSON asks, a line of JSON answers.
 
-Its arguments are the kind of broker, `redis`, `nats` or `rabbitmq`, and a JSON object with its options. It ends with its standard input.
+Its arguments are the kind of broker, `redis`, `nats`, `rabbitmq` or `kafka`, and a JSON object with its options. It ends with its standard input.
 """
 
 import asyncio
@@ -43,6 +43,10 @@ class Blocking:
 
 
 def broker_of(kind, options):
+    if kind == "kafka":
+        from xstate_statemachine.contrib.brokers.kafka import KafkaBroker
+
+        return Blocking(KafkaBroker(**options))
     if kind == "nats":
         from xstate_statemachine.contrib.brokers.nats import NatsBroker
 

@@ -65,6 +65,12 @@ export interface PeerOptions {
   readonly batch?: number;
 }
 
+/** Options of the reference system's broker on Kafka, in its own names. */
+export interface KafkaPeerOptions {
+  readonly bootstrap_servers: string;
+  readonly group_id?: string;
+}
+
 /** An envelope as it stands on the wire. */
 export type WireObject = Record<string, unknown> & { readonly id: string };
 
@@ -74,6 +80,15 @@ export interface PeerDelivery {
   readonly n: number;
   readonly attempt: number;
   readonly envelope: WireObject;
+}
+
+/** The options of one kind of broker. */
+export type AnyPeerOptions = PeerOptions | NatsPeerOptions | RabbitMqPeerOptions | KafkaPeerOptions;
+
+function kindOf(options: AnyPeerOptions): string {
+  if ("servers" in options) return "nats";
+  if ("bootstrap_servers" in options) return "kafka";
+  return options.url.startsWith("amqp") ? "rabbitmq" : "redis";
 }
 
 /** A running reference system. One command at a time. */
@@ -88,9 +103,9 @@ export class Peer {
   #turn: Promise<unknown> = Promise.resolve();
 
   /** Starts one; it ends with the test. */
-  constructor(context: TestContext, python: string, options: PeerOptions | NatsPeerOptions | RabbitMqPeerOptions) {
+  constructor(context: TestContext, python: string, options: AnyPeerOptions) {
     const script = fileURLToPath(new URL("./peer.py", import.meta.url));
-    const kind = "servers" in options ? "nats" : options.url.startsWith("amqp") ? "rabbitmq" : "redis";
+    const kind = kindOf(options);
     this.#process = spawn(python, [script, kind, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
     this.#process.stdin!.on("error", () => {});
     this.#process.stderr!.setEncoding("utf8").on("data", (text: string) => this.#stderr += text);
