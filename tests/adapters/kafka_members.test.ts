@@ -87,6 +87,7 @@ onKafka(
         await pause(30);
       }
     })();
+    load.catch(() => {});
     const any = (): MemberProcess => live[Math.floor(random() * live.length)]!;
     const drop = (member: MemberProcess): void => void live.splice(live.indexOf(member), 1);
     const counts: Record<string, number> = {};
