@@ -38,6 +38,7 @@ export class OwnedPartition {
   #committed: bigint | undefined;
   #waiters: Waiter[] = [];
   #sending: bigint | undefined;
+  #inherited: bigint | undefined;
   #lost = false;
 
   constructor(partition: number, epoch: number) {
@@ -69,7 +70,7 @@ export class OwnedPartition {
 
   /** What is settled and not committed. */
   get toCommit(): bigint | undefined {
-    const { commit } = this.tracker;
+    const commit = this.tracker.commit ?? this.#inherited;
     return commit !== undefined && (this.#committed === undefined || commit > this.#committed) ? commit : undefined;
   }
 
@@ -142,6 +143,14 @@ export class OwnedPartition {
   sending(offset: bigint | undefined): void {
     this.#sending = offset;
     if (this.#lost) this.lose();
+  }
+
+  /** Begins where another one is given up that was ours as well: what was settled of that one is committed of this one. */
+  inherit(old: OwnedPartition): void {
+    this.position = old.restartAt;
+    this.#inherited = old.toCommit;
+    this.#committed = old.#committed;
+    this.#waiters = old.#waiters.splice(0);
   }
 
   /** It is ours no more. What is in a commit on its way may still be settled by it. */

@@ -55,7 +55,9 @@ export class Subscription {
       arrived: () => this.#bell.ring(),
       begunAnew: (part, offset) => {
         if (this.#parts.get(part.partition) !== part) return undefined;
-        return this.#replace(part, offset, "its log was cut off");
+        const again = new OwnedPartition(part.partition, context.nextEpoch());
+        again.position = offset;
+        return this.#replace(part, again, "its log was cut off");
       },
     });
   }
@@ -218,16 +220,15 @@ export class Subscription {
   /** Begins a partition anew at its oldest unsettled message: all that is unsettled comes again, in its place. */
   #restart(part: OwnedPartition, why: string): void {
     this.#givenBack.delete(part);
-    const { partition, restartAt } = part;
-    this.#replace(part, restartAt, why);
-    if (restartAt !== undefined) this.#member?.seek(partition, restartAt);
-    this.#member?.pause([partition], false);
+    const again = new OwnedPartition(part.partition, this.#context.nextEpoch());
+    again.inherit(part);
+    this.#replace(part, again, why);
+    if (again.position !== undefined) this.#member?.seek(again.partition, again.position);
+    this.#member?.pause([again.partition], false);
   }
 
-  #replace(part: OwnedPartition, position: bigint | undefined, why: string): OwnedPartition {
+  #replace(part: OwnedPartition, again: OwnedPartition, why: string): OwnedPartition {
     this.#lose(part, why);
-    const again = new OwnedPartition(part.partition, this.#context.nextEpoch());
-    again.position = position;
     this.#parts.set(part.partition, again);
     this.#own(again);
     return again;
