@@ -9,6 +9,7 @@ import type { BenchBroker } from "./support/broker.ts";
 export const BROKERS: Readonly<Record<string, () => Promise<BenchBroker>>> = {
   nats: async () => (await import("./brokers/nats.ts")).nats,
   rabbitmq: async () => (await import("./brokers/rabbitmq.ts")).rabbitmq,
+  kafka: async () => (await import("./brokers/kafka.ts")).kafka,
   redis: async () => (await import("./brokers/redis.ts")).redis,
 };
 

@@ -89,6 +89,7 @@ export interface ConsumerSlice {
   subscribe(options: { readonly topics: readonly string[]; readonly fromBeginning: boolean }): Promise<void>;
   run(options: {
     readonly autoCommit: false;
+    readonly eachBatchAutoResolve: false;
     readonly partitionsConsumedConcurrently: number;
     readonly eachBatch: (payload: BatchPayload) => Promise<void>;
   }): Promise<void>;

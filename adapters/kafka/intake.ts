@@ -85,7 +85,7 @@ export class Intake {
     if (part.position === undefined) await this.located();
     if (this.#parts.get(batch.partition) !== part || part.position === undefined) return undefined;
     const asked = BigInt(batch.fetchedOffset);
-    if (asked > part.position && !(await this.#isGone(part, asked))) {
+    if (asked > part.position && asked !== part.skipsTo && !(await this.#isGone(part, asked))) {
       // It was asked for before the partition was begun anew.
       this.#events.member()?.seek(part.partition, part.position);
       return undefined;

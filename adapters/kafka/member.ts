@@ -27,14 +27,24 @@ export interface MemberEvents {
   /** Ours until then, on the monotonic clock. */
   lease(until: number): void;
   batch(payload: BatchPayload): Promise<void>;
-  /** Everything of a partition before this offset was fetched, `end` being one past its newest record. */
-  reached(partition: number, next: bigint, end: bigint): void;
+  /** Records from `first` on were fetched of which none is to be read: aborted, or marks of transactions. */
+  nothingIn(partition: number, first: bigint, next: bigint, end: bigint): void;
   /** No broker answers. It goes on trying. */
   troubled(error: EdaError): void;
   /** A broker answered. */
   heard(): void;
   /** It has ended, and is of no use any more. */
   crashed(error: EdaError): void;
+}
+
+/** What the client says of a batch that was handled. */
+interface BatchEnd {
+  readonly partition: number;
+  /** Records that were handed over. */
+  readonly batchSize: number;
+  readonly firstOffset: string | null;
+  readonly lastOffset: string;
+  readonly highWatermark: string;
 }
 
 /**
@@ -118,6 +128,8 @@ export class Member {
     await consumer.subscribe({ topics: [this.#topic], fromBeginning: true });
     await consumer.run({
       autoCommit: false,
+      // What is not taken in is fetched again.
+      eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: CONCURRENT,
       eachBatch: (payload) => {
         this.#payload = payload;
@@ -141,11 +153,10 @@ export class Member {
     on("heartbeat", () => this.#lease(this.#sentAt.Heartbeat + this.#context.options.sessionTimeoutMs));
     on("rebalancing", () => this.#events.rebalancing());
     on<{ memberId: string; memberAssignment: Record<string, number[]> }>("group_join", (joined) => this.#letIn(joined));
-    on<{ partition: number; lastOffset: string; highWatermark: string }>(
-      "end_batch_process",
-      ({ partition, lastOffset, highWatermark }) =>
-        this.#events.reached(partition, BigInt(lastOffset) + 1n, BigInt(highWatermark)),
-    );
+    on<BatchEnd>("end_batch_process", ({ partition, batchSize, firstOffset, lastOffset, highWatermark }) => {
+      if (batchSize > 0 || firstOffset === null) return;
+      this.#events.nothingIn(partition, BigInt(firstOffset), BigInt(lastOffset) + 1n, BigInt(highWatermark));
+    });
     on<{ error: unknown }>("crash", ({ error }) => this.#crash(error));
     // A crash is told after the end that it leads to.
     on("stop", () => void this.#clock.timer(1_000, () => this.#crash(undefined)));

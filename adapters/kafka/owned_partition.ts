@@ -31,6 +31,8 @@ export class OwnedPartition {
   end = 0n;
   /** Whether the client was told to fetch nothing of it. */
   paused = false;
+  /** Up to where a hole and what is not to be read may reach from the position on. */
+  skipsTo: bigint | undefined;
   /** When it was last read from, counted in reads. */
   turn = 0;
   readonly #buffer = new Fifo<RecordIn>();
@@ -39,6 +41,7 @@ export class OwnedPartition {
   #waiters: Waiter[] = [];
   #sending: bigint | undefined;
   #inherited: bigint | undefined;
+  #heir: OwnedPartition | undefined;
   #lost = false;
 
   constructor(partition: number, epoch: number) {
@@ -81,11 +84,17 @@ export class OwnedPartition {
       this.#buffer.push(record);
       this.#bytes += sizeOf(record);
     }
-    this.reached(next, end);
+    this.#reached(next, end);
   }
 
-  /** Everything before `next` was fetched. */
-  reached(next: bigint, end: bigint): void {
+  /** Records from `first` up to `next` were fetched and none of them is to be read. */
+  nothingIn(first: bigint, next: bigint, end: bigint): void {
+    if (this.position !== undefined && first <= this.position) this.#reached(next, end);
+    // Behind a hole. If that was left by compaction, the next batch begins right there.
+    else this.skipsTo = next;
+  }
+
+  #reached(next: bigint, end: bigint): void {
     if (this.position === undefined || next > this.position) this.position = next;
     if (end > this.end) this.end = end;
   }
@@ -132,6 +141,7 @@ export class OwnedPartition {
   committed(offset: bigint): void {
     if (this.#committed === undefined || offset > this.#committed) this.#committed = offset;
     this.#wake((waiter) => waiter.offset < offset, (waiter) => waiter.resolve("settled"));
+    this.#heir?.committed(offset);
   }
 
   /** Commits fail for now. */
@@ -143,6 +153,7 @@ export class OwnedPartition {
   sending(offset: bigint | undefined): void {
     this.#sending = offset;
     if (this.#lost) this.lose();
+    this.#heir?.sending(offset);
   }
 
   /** Begins where another one is given up that was ours as well: what was settled of that one is committed of this one. */
@@ -150,6 +161,8 @@ export class OwnedPartition {
     this.position = old.restartAt;
     this.#inherited = old.toCommit;
     this.#committed = old.#committed;
+    this.#sending = old.#sending;
+    old.#heir = this;
     this.#waiters = old.#waiters.splice(0);
   }
 

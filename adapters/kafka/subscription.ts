@@ -101,7 +101,7 @@ export class Subscription {
       rebalancing: () => this.#committer.now(),
       lease: (until) => this.#lease(until),
       batch: (payload: BatchPayload) => this.#intake.batch(payload),
-      reached: (partition, next, end) => this.#parts.get(partition)?.reached(next, end),
+      nothingIn: (partition, first, next, end) => this.#parts.get(partition)?.nothingIn(first, next, end),
       troubled: (error) => {
         this.#trouble = error;
         for (const part of this.#parts.values()) part.commitFailed(error);
@@ -196,7 +196,9 @@ export class Subscription {
 
   /** The group may have put us out without our hearing of it. If it has not, everything unsettled comes again. */
   #expired(): void {
-    for (const part of [...this.#parts.values()]) this.#restart(part, "the group did not hear of us in time");
+    for (const part of [...this.#parts.values()]) {
+      if (part.tracker.span > 0) this.#restart(part, "the group did not hear of us in time");
+    }
   }
 
   #own({ partition, epoch }: OwnedPartition): void {

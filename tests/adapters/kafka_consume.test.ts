@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { KafkaBroker, type KafkaBrokerOptions } from "../../adapters/kafka/mod.ts";
+import { createTransport } from "../../adapters/kafka/transport.ts";
 import type { Delivery, UndecodableRecord } from "../../core/contract.ts";
 import { isEdaError } from "../../core/errors.ts";
+import type { Raw } from "../../core/transport.ts";
 import { openKafkaDoor } from "../support/kafka_door.ts";
 import { fresh, type LegInfo, onLeg, onServer, type TestContext, until } from "../support/test.ts";
 import { type Hand, openHand } from "./kafka_support.ts";
@@ -402,6 +404,48 @@ onKafka("a topic that is deleted and made anew is consumed again", OPTIONS, asyn
   };
   await until(again, { what: "something of the new topic", timeoutMs: 30_000, everyMs: 300 });
 });
+
+onKafka(
+  "what is given back comes again in its place, with all that was fetched behind it, though nothing new arrives",
+  OPTIONS,
+  async (server, context) => {
+    const { topic, group, broker } = await rig(server, context);
+    await broker().publishAll(topic, numbers(50).map((n) => event(n)));
+    const transport = await createTransport({ brokers: server.url.split(",") });
+    context.cleanup(() => transport.close());
+    const lost: number[] = [];
+    const nothing = (): void => {};
+    await transport.open({
+      owned: nothing,
+      revoked: (_topic, _group, partition) => void lost.push(partition),
+      lost: nothing,
+      topic: nothing,
+      lag: nothing,
+      signal: nothing,
+    });
+    const read = async (max: number): Promise<readonly Raw[]> => {
+      const signal = new AbortController().signal;
+      for (;;) {
+        const raws = await transport.fetch(topic, { group, max, window: 100, waitMs: 1_000, signal });
+        if (raws.length > 0) return raws;
+      }
+    };
+    const dataOf = (raws: readonly Raw[]): unknown[] =>
+      raws.map(({ body }) => (JSON.parse(Buffer.from(body as Uint8Array).toString()) as { data: unknown }).data);
+    const first = await read(5);
+    assert.deepEqual(dataOf(first), numbers(5));
+    const natives = first.map(({ native }) => native);
+    assert.deepEqual(await transport.ack(topic, group, natives.slice(0, 2)), ["settled", "settled"]);
+    assert.deepEqual(await transport.release(topic, group, natives.slice(3, 4), 0), ["settled"]);
+    const again: Raw[] = [];
+    while (again.length < 48) again.push(...await read(20));
+    assert.deepEqual(dataOf(again), numbers(50).slice(2));
+    assert.deepEqual(lost, [0]);
+    assert.deepEqual(await transport.ack(topic, group, natives.slice(4)), ["stale"]);
+    const outcomes = await transport.ack(topic, group, again.map(({ native }) => native));
+    assert.ok(outcomes.every((outcome) => outcome === "settled"));
+  },
+);
 
 onKafka("lag is what the group has not settled", OPTIONS, async (server, context) => {
   const { topic, broker } = await rig(server, context);
