@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { shareOf } from "../../core/ownership/rendezvous.ts";
 import type { AssignerProtocol } from "./client.ts";
+import { divide, type Reader } from "./divide.ts";
 
 interface Member {
   readonly memberId: string;
@@ -22,6 +22,8 @@ export interface AssignerSettings {
   readonly instance: string;
   /** How many partitions a topic has. Not as the client knows it: that would have to keep topics in mind that others read. */
   readonly partitionsOf: (topic: string) => Promise<number>;
+  /** The partitions of its topic that the member has now. */
+  readonly owned: () => readonly number[];
   /** The member asks the group to let it in; called before the request is sent. */
   readonly joining: () => void;
 }
@@ -34,26 +36,23 @@ const NAMES: readonly string[] = ["xsm", "roundrobin", "range", "RoundRobinAssig
 const VERSION = 1;
 
 /**
- * Assigners by rendezvous hashing: when a member joins or leaves, few partitions move, and the topics of a group spread over
- * its members. Every topic is shared by those alone who read it; the client's own assigner gives the topics of the leader to
- * everybody.
+ * Assigners that leave partitions where they are as far as that is even, and give free ones to who has fewest. Every topic is
+ * shared by those alone who read it; the client's own assigner gives the topics of the leader to everybody.
  */
-export function assigners({ protocol, instance, partitionsOf, joining }: AssignerSettings): (() => Assigner)[] {
+export function assigners({ protocol, instance, owned, partitionsOf, joining }: AssignerSettings): (() => Assigner)[] {
   return NAMES.map((name, at) => () => ({
     name,
     version: VERSION,
     protocol: ({ topics }) => {
       if (at === 0) joining();
-      const metadata = { version: VERSION, topics, userData: Buffer.from(instance, "utf8") };
-      return { name, metadata: protocol.MemberMetadata.encode(metadata) };
+      const userData = Buffer.from(`${instance} ${owned().join(",")}`, "utf8");
+      return { name, metadata: protocol.MemberMetadata.encode({ version: VERSION, topics, userData }) };
     },
     assign: async ({ members }) => {
       const shares = new Map(members.map(({ memberId }) => [memberId, {} as Record<string, number[]>]));
-      for (const [topic, names] of readersOf(protocol, members)) {
-        const count = await partitionsOf(topic);
-        const all = [...names.values()];
-        for (const [memberId, called] of names) {
-          const share = [...shareOf(called, all, count)];
+      const totals = new Map<string, number>();
+      for (const [topic, readers] of readersOf(protocol, members)) {
+        for (const [memberId, share] of divide(topic, await partitionsOf(topic), readers, totals)) {
           if (share.length > 0) shares.get(memberId)![topic] = share;
         }
       }
@@ -69,21 +68,21 @@ export function assigners({ protocol, instance, partitionsOf, joining }: Assigne
   }));
 }
 
-/** By topic, the members that read it and the names by which they are ranked. */
-function readersOf(protocol: AssignerProtocol, members: readonly Member[]): Map<string, Map<string, string>> {
-  const readers = new Map<string, Map<string, string>>();
+/** Who reads which topic. */
+function readersOf(protocol: AssignerProtocol, members: readonly Member[]): Map<string, Reader[]> {
+  const found = new Map<string, Reader[]>();
   for (const { memberId, memberMetadata } of members) {
     const { topics, userData } = protocol.MemberMetadata.decode(memberMetadata);
-    const instance = userData !== null && userData.length > 0 && userData.length < 128
-      ? Buffer.from(userData).toString("utf8")
-      : memberId;
+    // Other clients write what they like there.
+    const told = /^([0-9a-z]{1,16}) ((?:\d{1,5}(?:,\d{1,5})*)?)$/.exec(
+      userData === null || userData.length > 65_536 ? "" : Buffer.from(userData).toString("latin1"),
+    );
+    const claims = told?.[2] === undefined || told[2] === "" || topics.length > 1 ? [] : told[2].split(",").map(Number);
     for (const topic of topics) {
-      const names = readers.get(topic) ?? new Map<string, string>();
-      readers.set(topic, names);
-      // The topic is a part of the name, or one member would be first in all of them.
-      const called = `${topic} ${instance}`;
-      names.set(memberId, [...names.values()].includes(called) ? `${called} ${memberId}` : called);
+      const readers = found.get(topic) ?? [];
+      found.set(topic, readers);
+      readers.push({ memberId, instance: told?.[1] ?? memberId, claims });
     }
   }
-  return readers;
+  return found;
 }

@@ -20,6 +20,8 @@ const SYNC_MS = 2_000;
 
 /** What a member tells its subscription. */
 export interface MemberEvents {
+  /** The partitions that are ours. */
+  owned(): readonly number[];
   /** These partitions are ours. `continuous`: we had a part in every division of the group since the last time. */
   joined(partitions: readonly number[], continuous: boolean): void;
   /** The group divides its partitions anew; what is committed now still counts. */
@@ -111,6 +113,8 @@ export class Member {
         protocol,
         instance,
         partitionsOf: (topic) => topics.count(topic),
+        // Past the lease they may be another member's.
+        owned: () => this.#clock.monotonic() < this.#leaseUntil ? this.#events.owned() : [],
         joining: () => void this.#asked++,
       }),
       sessionTimeout: options.sessionTimeoutMs,

@@ -97,6 +97,7 @@ export class Subscription {
   #begin(): void {
     if (this.#member !== undefined || this.#crash !== undefined) return;
     const member = new Member(this.#context, this.#topic, this.#group, {
+      owned: () => [...this.#parts.keys()],
       joined: (partitions, continuous) => this.#joined(partitions, continuous),
       rebalancing: () => this.#committer.now(),
       lease: (until) => this.#lease(until),

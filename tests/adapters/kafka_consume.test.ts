@@ -447,6 +447,40 @@ onKafka(
   },
 );
 
+onKafka(
+  "what a transaction of another client aborted is not read, and a drain ends behind it",
+  OPTIONS,
+  async (server, context) => {
+    const { hand, topic, group, broker } = await rig(server, context);
+    const publisher = broker();
+    await publisher.publish(topic, event(0));
+    const producer = hand.kafka.producer({ transactionalId: fresh("tx"), maxInFlightRequests: 1, idempotent: true });
+    await producer.connect();
+    context.cleanup(() => producer.disconnect());
+    const write = async (id: string, ends: "commit" | "abort"): Promise<void> => {
+      const transaction = await producer.transaction();
+      const value = JSON.stringify({ specversion: "1.0", id, source: "/tx", type: "n", subject: "s", data: ends });
+      await transaction.send({ topic, messages: [{ key: "s", value }] });
+      await transaction[ends]();
+    };
+    await write("t-1", "abort");
+    await write("t-2", "commit");
+    await write("t-3", "abort");
+    const seen: unknown[] = [];
+    for await (const delivery of broker().subscribe(topic, { idleMs: 0 })) {
+      seen.push(delivery.envelope.data);
+      await delivery.ack({ confirm: true });
+    }
+    assert.deepEqual(seen, [0, "commit"]);
+    // Behind the last record there are only marks of transactions.
+    await publisher.publish(topic, event(1));
+    const [last] = await take(broker(), topic, 1);
+    assert.equal(last!.envelope.data, 1);
+    await last!.ack({ confirm: true });
+    assert.deepEqual(await hand.committed(topic, group), await hand.ends(topic));
+  },
+);
+
 onKafka("lag is what the group has not settled", OPTIONS, async (server, context) => {
   const { topic, broker } = await rig(server, context);
   const reader = broker({ prefetch: 4 });

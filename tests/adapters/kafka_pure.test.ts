@@ -259,55 +259,86 @@ test("sendFailureOf tells what was not written from what nobody knows", () => {
 
 const protocol = (kafkajs as unknown as { readonly AssignerProtocol: AssignerProtocol }).AssignerProtocol;
 
-async function divide(members: Record<string, readonly string[]>, partitions: Record<string, number>) {
-  const make = (instance: string) =>
+type Division = ReadonlyMap<string, Record<string, number[]>>;
+
+/** Divides as the leader would; members are named with the topics that they read, and keep what they had `before`. */
+async function divide(
+  members: Record<string, readonly string[]>,
+  partitions: Record<string, number>,
+  before: Division = new Map(),
+): Promise<Division> {
+  const make = (memberId: string, instance: string, topics: readonly string[]) =>
     assigners({
       protocol,
       instance,
+      owned: () => before.get(memberId)?.[topics[0] ?? ""] ?? [],
       partitionsOf: (topic) => Promise.resolve(partitions[topic] ?? 0),
       joining: () => {},
     })[0]!();
-  const list = Object.entries(members).map(([memberId, topics]) => ({
-    memberId,
-    memberMetadata: make(`i-${memberId}`).protocol({ topics }).metadata,
-  }));
+  // Each topic of an instance is a member of its own.
+  const list = Object.entries(members).flatMap(([instance, topics]) =>
+    topics.map((topic) => {
+      const memberId = `${instance}-${topic}`;
+      return { memberId, memberMetadata: make(memberId, instance, [topic]).protocol({ topics: [topic] }).metadata };
+    })
+  );
   const decode = (protocol.MemberAssignment as unknown as {
     decode(bytes: Uint8Array): { assignment: Record<string, number[]> };
   }).decode;
-  const found = await make("leader").assign({ members: list });
+  const found = await make("leader", "leader", []).assign({ members: list });
   return new Map(found.map(({ memberId, memberAssignment }) => [memberId, decode(memberAssignment).assignment]));
 }
 
+function countIn(division: Division, instance: string): number {
+  const mine = [...division].filter(([memberId]) => memberId.startsWith(`${instance}-`));
+  return mine.reduce((sum, [, share]) => sum + Object.values(share).flat().length, 0);
+}
+
 test("assigners give each partition to one of the members that read its topic, evenly", async () => {
-  const members = { a: ["x", "y"], b: ["x"], c: ["x", "y"], d: ["z"] };
-  const shares = await divide(members, { x: 12, y: 3, z: 1 });
+  const shares = await divide({ a: ["x", "y"], b: ["x"], c: ["x", "y"], d: ["z"] }, { x: 12, y: 3, z: 1 });
   for (const [topic, count] of [["x", 12], ["y", 3], ["z", 1]] as const) {
     const owned = [...shares.values()].flatMap((share) => share[topic] ?? []);
     assert.deepEqual(owned.sort((p, q) => p - q), Array.from({ length: count }, (_, at) => at));
   }
-  assert.deepEqual(["a", "b", "c"].map((name) => shares.get(name)!["x"]!.length), [4, 4, 4]);
-  assert.equal(shares.get("b")!["y"], undefined);
-  assert.equal(shares.get("d")!["x"], undefined);
+  assert.deepEqual(["a-x", "b-x", "c-x"].map((name) => shares.get(name)!["x"]!.length), [4, 4, 4]);
+  assert.equal(shares.get("b-x")!["y"], undefined);
+  assert.equal(shares.get("d-z")!["x"], undefined);
 });
 
-test("assigners move few partitions when a member joins, and spread topics of one partition", async () => {
+test("assigners move what they must: a member that joins takes its even share, and none of one partition", async () => {
   const before = await divide({ a: ["x"], b: ["x"], c: ["x"] }, { x: 60 });
-  const after = await divide({ a: ["x"], b: ["x"], c: ["x"], d: ["x"] }, { x: 60 });
-  const kept = ["a", "b", "c"].reduce((sum, name) => {
-    const now = new Set(after.get(name)!["x"]);
-    return sum + before.get(name)!["x"]!.filter((partition) => now.has(partition)).length;
-  }, 0);
-  assert.ok(kept >= 36, `${kept} of 60 stayed`);
+  const after = await divide({ a: ["x"], b: ["x"], c: ["x"], d: ["x"] }, { x: 60 }, before);
+  assert.deepEqual(["a", "b", "c", "d"].map((name) => countIn(after, name)), [15, 15, 15, 15]);
+  for (const name of ["a-x", "b-x", "c-x"]) {
+    const had = new Set(before.get(name)!["x"]);
+    assert.ok(after.get(name)!["x"]!.every((partition) => had.has(partition)), `${name} got nothing new`);
+  }
+  for (const first of ["a", "b", "c", "d", "e", "f"]) {
+    const alone = await divide({ [first]: ["x"] }, { x: 1 });
+    const joined = await divide({ [first]: ["x"], a0: ["x"], z0: ["x"] }, { x: 1 }, alone);
+    assert.equal(countIn(joined, first), 1, `${first} keeps the one`);
+  }
+  const odd = await divide({ a: ["x"], b: ["x"] }, { x: 5 });
+  assert.deepEqual(await divide({ a: ["x"], b: ["x"] }, { x: 5 }, odd), odd, "nothing changes without a reason");
+});
+
+test("assigners give what two members claim to one, and what nobody has to who has fewest", async () => {
+  const claims: Division = new Map([["a-x", { x: [0, 1, 2] }], ["b-x", { x: [2, 3, 7] }]]);
+  const shares = await divide({ a: ["x"], b: ["x"], c: ["x"] }, { x: 6 }, claims);
+  const owned = [...shares.values()].flatMap((share) => share["x"] ?? []);
+  assert.deepEqual(owned.sort((p, q) => p - q), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(["a", "b", "c"].map((name) => countIn(shares, name)), [2, 2, 2]);
   const topics = Array.from({ length: 40 }, (_, at) => `t${at}`);
   const single = await divide({ a: topics, b: topics }, Object.fromEntries(topics.map((topic) => [topic, 1])));
-  const count = Object.keys(single.get("a")!).length;
-  assert.ok(count > 8 && count < 32, `${count} of 40 topics at one of two members`);
+  assert.deepEqual([countIn(single, "a"), countIn(single, "b")], [20, 20], "topics of one partition spread");
 });
 
 test("assigners are known to other clients by names of theirs, and tell each time they ask to be let in", () => {
   let asked = 0;
   const partitionsOf = () => Promise.resolve(1);
-  const both = assigners({ protocol, instance: "i", partitionsOf, joining: () => void asked++ }).map((make) => make());
+  const both = assigners({ protocol, instance: "i", owned: () => [], partitionsOf, joining: () => void asked++ }).map((
+    make,
+  ) => make());
   assert.deepEqual(both.map(({ name }) => name), ["xsm", "roundrobin", "range", "RoundRobinAssigner"]);
   for (const assigner of both) assigner.protocol({ topics: ["t"] });
   assert.equal(asked, 1);
