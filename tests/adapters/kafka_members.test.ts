@@ -49,7 +49,7 @@ const ROUNDS = Number(process.env["XSM_KAFKA_ROUNDS"] ?? 8);
 
 onKafka(
   "members join, leave, die and freeze under load: sets are whole, order per subject stands",
-  { timeoutMs: 60_000 + ROUNDS * 8_000, sanitize: false },
+  { timeoutMs: 120_000 + ROUNDS * 8_000, sanitize: false },
   async ({ url }, context) => {
     const random = randomFrom(Number(process.env["XSM_KAFKA_SEED"] ?? 11));
     const topic = fresh("t");
@@ -112,7 +112,7 @@ onKafka(
         one.child.kill(what === "die" ? "SIGKILL" : "SIGTERM");
       }
       await until(() => live.filter((member) => member.got.length > (before.get(member) ?? 0) + 5).length >= 2, {
-        timeoutMs: 30_000,
+        timeoutMs: 60_000,
         everyMs: 50,
         what: `two members at work after ${what} in round ${round}`,
       });
@@ -165,7 +165,7 @@ onKafka(
 
 onKafka(
   "a host blocked for three sessions keeps its partitions, and what it settles then counts (KAF-08)",
-  { timeoutMs: 60_000, sanitize: false },
+  { timeoutMs: 90_000, sanitize: false },
   async ({ url }, context) => {
     const topic = fresh("t");
     const group = fresh("g");
@@ -207,7 +207,7 @@ onKafka(
 
 onKafka(
   "a member that is frozen past its session settles nothing when it wakes, and hands out nothing that is another's",
-  { timeoutMs: 60_000, sanitize: false },
+  { timeoutMs: 90_000, sanitize: false },
   async ({ url }, context) => {
     const topic = fresh("t");
     const group = fresh("g");
