@@ -75,7 +75,7 @@ const SILENT = { trace: () => {}, debug: () => {}, info: () => {}, warn: () => {
  * A client that does nothing by itself: one attempt a call, no retries, no checksums (a mismatch would fail a whole batch;
  * `wire.ts` checks each message).
  */
-function configOf({ endpoint, region, client, connectTimeoutMs }: ResolvedOptions): Record<string, unknown> {
+function configOf({ endpoint, region, client }: ResolvedOptions): Record<string, unknown> {
   const agent = { keepAlive: true, maxSockets: MOST_SOCKETS };
   const handler = client["requestHandler"];
   return {
@@ -87,7 +87,6 @@ function configOf({ endpoint, region, client, connectTimeoutMs }: ResolvedOption
       httpAgent: agent,
       httpsAgent: agent,
       ...(handler as object | undefined),
-      connectionTimeout: connectTimeoutMs,
     },
     maxAttempts: 1,
     md5: false,

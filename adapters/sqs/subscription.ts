@@ -15,7 +15,10 @@ const MOST_A_READ = 10;
 const READS = 8;
 /** How long leaving waits for a read that waits at SQS, before it gives it up. */
 const GRACE_MS = 250;
+/** How long an answer of SQS may be on its way, at least. */
+const ON_ITS_WAY_MS = 50;
 const LAG_MS = 30_000;
+const NEVER = new AbortController().signal;
 
 /** What a subscription needs of its transport. */
 export interface SqsContext {
@@ -42,6 +45,7 @@ export class Subscription {
   readonly #poll: Poll;
   readonly #held = new Held();
   readonly #handled = new Handled();
+  readonly #goingBack = new Set<Promise<void>>();
   #url: string | undefined;
   #backlog = false;
   #told = false;
@@ -135,11 +139,16 @@ export class Subscription {
    * here.
    */
   async #probe(queue: Queue, max: number): Promise<readonly Message[]> {
-    const room = Math.max(1, max - this.#poll.promised);
-    const size = Math.min(room, MOST_A_READ);
+    const { clock } = this.#context;
+    const poll = this.#poll;
+    const size = Math.min(Math.max(1, max - poll.promised), MOST_A_READ);
+    const from = clock.monotonic();
     const messages = await this.#reader.receive(queue, size, queue.fifo ? 0 : 1);
     this.#backlog = messages.length >= size;
-    return messages;
+    if (messages.length > 0) return messages;
+    // What there was the waiting read may have been given, and its answer may be on its way.
+    await poll.wait(Math.max(ON_ITS_WAY_MS, 2 * (clock.monotonic() - from)), NEVER);
+    return poll.take(max);
   }
 
   /** Those to hand out; what was handled before is deleted, and what came damaged goes back with the rest of its group. */
@@ -234,12 +243,18 @@ export class Subscription {
   }
 
   #giveBack(queue: Queue, natives: readonly SqsNative[]): void {
-    if (natives.length > 0) this.#settles.release(queue.url, natives, 0).catch(() => {});
+    if (natives.length === 0) return;
+    const going = this.#settles.release(queue.url, natives, 0).then(() => {}, () => {})
+      .finally(() => this.#goingBack.delete(going));
+    this.#goingBack.add(going);
   }
 
   /** Ends reading; what still comes goes back. */
   stop(): Promise<void> {
-    return this.#stopping ??= this.#poll.stop(GRACE_MS);
+    return this.#stopping ??= (async () => {
+      await this.#poll.stop(GRACE_MS);
+      await Promise.all(this.#goingBack);
+    })();
   }
 }
 

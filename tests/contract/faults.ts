@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isEdaError } from "../../core/errors.ts";
-import { type ContractCase, contractCase, eventually, type Harness, hold } from "./kit.ts";
+import { asTheyCame, type ContractCase, contractCase, eventually, type Harness, hold } from "./kit.ts";
 
 /** Promises 13, 14 and 15: what happens when the line or the server fails. */
 export function faultCases(harness: Harness): ContractCase[] {
@@ -36,7 +36,7 @@ export function faultCases(harness: Harness): ContractCase[] {
         await eventually("the rest are read", () => seen.length === 40, 20_000);
         const tookMs = performance.now() - start;
         assert.ok(tookMs < 2_500, `resumed after ${Math.round(tookMs)} ms`);
-        assert.deepEqual(seen, Array.from({ length: 40 }, (_, n) => n));
+        assert.deepEqual(asTheyCame(harness, seen), Array.from({ length: 40 }, (_, n) => n));
         await eventually("health is well again", () => broker.healthy);
         assert.deepEqual(events, ["down", "up"]);
         stop.abort();

@@ -38,6 +38,14 @@ export interface Harness {
   readonly ordering?: "subject" | "none";
   /** Whether the server ties messages to the connection, so that they are another's as soon as it is lost. Default false. */
   readonly connectionBound?: boolean;
+  /** `false`: a topic has one group, so nothing is asked about a second one. Default true. */
+  readonly groups?: boolean;
+  /** Most messages of one subject that the server hands out before one is settled. Default: as many as there are. */
+  readonly inFlightPerSubject?: number;
+  /** Whether even a single consumer gets messages in any order. Default false. */
+  readonly scattered?: boolean;
+  /** Whether a message of these bytes can be on a topic at all. Default: any can. */
+  carries?(bytes: Uint8Array): boolean;
   /** How long a take-over after an orderly close may take, ms. Default 1,000. */
   readonly takeOverMs?: number;
 }
@@ -139,6 +147,16 @@ export function contractCase(
       }
     },
   };
+}
+
+/** Why a case that holds several messages of one subject cannot run on this harness; undefined = it can. */
+export function severalOfOneSubject({ inFlightPerSubject = Infinity }: Harness): string | undefined {
+  return inFlightPerSubject > 2 ? undefined : `the server hands out ${inFlightPerSubject} of a subject at a time`;
+}
+
+/** Numbers as they came; in their order where they may come in any. */
+export function asTheyCame(harness: Harness, numbers: readonly number[]): number[] {
+  return harness.scattered === true ? [...numbers].sort((a, b) => a - b) : [...numbers];
 }
 
 /** Resolves after `ms` real milliseconds: for holding a fault, never for guessing when something is done. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isEdaError, PublishBatchError } from "../../core/errors.ts";
-import { type ContractCase, contractCase, type Harness } from "./kit.ts";
+import { asTheyCame, type ContractCase, contractCase, type Harness } from "./kit.ts";
 
 /** Promises 1, 3 and the outbound half of 8. */
 export function publishCases(harness: Harness): ContractCase[] {
@@ -21,7 +21,7 @@ export function publishCases(harness: Harness): ContractCase[] {
       await Promise.all(
         Array.from({ length: 500 }, (_, n) => broker.publish(c.topic, { type: "n", subject: `s${n % 3}`, data: n })),
       );
-      const seen = await c.drain(broker) as number[];
+      const seen = asTheyCame(harness, await c.drain(broker) as number[]);
       assert.equal(seen.length, 500);
       for (const rest of [0, 1, 2]) {
         const lane = seen.filter((n) => n % 3 === rest);
@@ -31,7 +31,7 @@ export function publishCases(harness: Harness): ContractCase[] {
     contractCase(harness, "3: publishAll keeps order over many more messages than one frame", async (c) => {
       const broker = c.broker();
       await c.fill(broker, 1_500, 7);
-      const seen = await c.drain(broker) as number[];
+      const seen = asTheyCame(harness, await c.drain(broker) as number[]);
       assert.equal(seen.length, 1_500);
       for (let s = 0; s < 7; s++) {
         const lane = seen.filter((n) => n % 7 === s);

@@ -32,14 +32,15 @@ export function undecodableCases(harness: Harness): ContractCase[] {
           keepCorruptBodies: true,
           deadLetters: { recordUndecodable: (record) => void records.push(record) },
         });
-        for (const [, body] of BAD) await harness.raw!(c.topic, body);
+        const bad = BAD.filter(([, body]) => harness.carries?.(body) !== false);
+        for (const [, body] of bad) await harness.raw!(c.topic, body);
         await broker.publish(c.topic, { type: "good", subject: "s", data: 1 });
         const [good] = await c.take(broker, 1);
         assert.equal(good!.envelope.type, "good");
         await good!.ack({ confirm: true });
-        await eventually("all are recorded", () => records.length === BAD.length);
+        await eventually("all are recorded", () => records.length === bad.length);
         const hex = (bytes: Uint8Array | undefined): string => Array.from(bytes ?? [], (b) => b.toString(16)).join("");
-        assert.deepEqual(records.map((r) => hex(r.body)).sort(), BAD.map(([, body]) => hex(body)).sort());
+        assert.deepEqual(records.map((r) => hex(r.body)).sort(), bad.map(([, body]) => hex(body)).sort());
         assert.ok(records.every((r) => r.topic === c.topic && r.group === c.group && r.sha256.length === 64));
         await broker.close();
         assert.deepEqual(await c.drain(c.broker()), [], "they are gone for good");

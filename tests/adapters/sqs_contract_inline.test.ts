@@ -1,0 +1,3 @@
+import { sqsContract } from "./sqs_harness.ts";
+
+sqsContract("inline");

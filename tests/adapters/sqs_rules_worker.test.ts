@@ -1,0 +1,3 @@
+import { sqsRulesContract } from "./sqs_harness.ts";
+
+sqsRulesContract("worker");
