@@ -135,17 +135,22 @@ export class Subscription {
 
   /**
    * Finds out whether there is nothing. A read that does not wait asks a part of SQS's servers, so a standard queue is asked
-   * with the shortest wait. With a window of one message this may bring one beside that of the waiting read, which then waits
-   * here.
+   * with the shortest wait. Where the waiting read takes the whole window, it is that one which answers when there is
+   * something.
    */
   async #probe(queue: Queue, max: number): Promise<readonly Message[]> {
-    const { clock } = this.#context;
+    const { api, clock } = this.#context;
     const poll = this.#poll;
-    const size = Math.min(Math.max(1, max - poll.promised), MOST_A_READ);
+    const size = Math.min(max - poll.promised, MOST_A_READ);
     const from = clock.monotonic();
-    const messages = await this.#reader.receive(queue, size, queue.fifo ? 0 : 1);
-    this.#backlog = messages.length >= size;
-    if (messages.length > 0) return messages;
+    if (size > 0) {
+      const messages = await this.#reader.receive(queue, size, queue.fifo ? 0 : 1);
+      this.#backlog = messages.length >= size;
+      if (messages.length > 0) return messages;
+    } else {
+      // Any call tells how long an answer takes.
+      await api.call("GetQueueAttributes", { QueueUrl: queue.url, AttributeNames: ["QueueArn"] }).catch(() => {});
+    }
     // What there was the waiting read may have been given, and its answer may be on its way.
     await poll.wait(Math.max(ON_ITS_WAY_MS, 2 * (clock.monotonic() - from)), NEVER);
     return poll.take(max);

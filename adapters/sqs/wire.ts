@@ -29,9 +29,12 @@ export interface Received {
 /** The attributes of a received message that are asked for. */
 export const SYSTEM_ATTRIBUTES = ["ApproximateReceiveCount", "MessageGroupId"] as const;
 
-/** Every code unit that SQS refuses; a lone surrogate is one. Source: SendMessage, "A message can include only …". */
+/**
+ * Every code unit that SQS refuses. Source: SendMessage, "A message can include only …". It takes characters beyond the basic
+ * plane, but not all that speak its protocol do, so their two halves are refused here too.
+ */
 // deno-lint-ignore no-control-regex
-const REFUSED = /[^\x09\x0A\x0D\x20-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
+const REFUSED = /[^\x09\x0A\x0D\x20-\uD7FF\uE000-\uFFFD]/g;
 
 /** The JSON text with what SQS refuses escaped. Outside of strings JSON has no such character, so it says the same. */
 export function escapeRefused(text: string): string {

@@ -14,7 +14,8 @@ export class SqsClient {
       headers: {
         "content-type": "application/x-amz-json-1.0",
         "x-amz-target": `AmazonSQS.${action}`,
-        authorization: "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sqs/aws4_request, SignedHeaders=, Signature=",
+        authorization:
+          "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sqs/aws4_request, SignedHeaders=, Signature=",
         connection: "close",
       },
       body: JSON.stringify(input),
@@ -39,7 +40,10 @@ export class SqsClient {
     const id = `raw-${this.#next++}`;
     const fifo = name.endsWith(".fifo") ? { MessageGroupId: id, MessageDeduplicationId: id } : {};
     const Entries = [{ Id: "0", MessageBody: body, ...fifo }];
-    const answer = await this.call<{ Failed?: unknown[] }>("SendMessageBatch", { QueueUrl: await this.queue(name), Entries });
+    const answer = await this.call<{ Failed?: unknown[] }>("SendMessageBatch", {
+      QueueUrl: await this.queue(name),
+      Entries,
+    });
     if ((answer.Failed ?? []).length > 0) throw new Error(`not sent: ${JSON.stringify(answer.Failed)}`);
   }
 

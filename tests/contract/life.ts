@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isEdaError } from "../../core/errors.ts";
-import { type ContractCase, contractCase, eventually, type Harness } from "./kit.ts";
+import { type ContractCase, contractCase, eventually, type Harness, severalOfOneSubject } from "./kit.ts";
 
 /** Promise 16 and the life cycle. */
 export function lifeCases(harness: Harness): ContractCase[] {
@@ -56,6 +56,7 @@ export function lifeCases(harness: Harness): ContractCase[] {
         assert.equal(result.value!.envelope.data, 1);
         await result.value!.ack();
       },
+      { skip: severalOfOneSubject(harness) },
     ),
     contractCase(harness, "16: a broker that was never used closes without connecting", async (c) => {
       const broker = c.broker();

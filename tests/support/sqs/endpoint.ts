@@ -156,8 +156,11 @@ export class SqsEndpoint {
       case "DeleteMessageBatch":
         return batch(input, failing, (entry) => queue.delete(entry.ReceiptHandle ?? "") ?? {});
       case "ChangeMessageVisibilityBatch":
-        return batch(input, failing, (entry) =>
-          queue.change(entry.ReceiptHandle ?? "", (entry.VisibilityTimeout ?? 0) * 1_000) ?? {});
+        return batch(
+          input,
+          failing,
+          (entry) => queue.change(entry.ReceiptHandle ?? "", (entry.VisibilityTimeout ?? 0) * 1_000) ?? {},
+        );
       default:
         throw new Error(`The endpoint does not know ${action}`);
     }

@@ -68,7 +68,9 @@ export class RulesQueue {
   send(body: string, group?: string, dedup?: string): { readonly id: string } | Refusal {
     if (body === "") return { Code: "MissingParameter", SenderFault: true };
     if (REFUSED.test(body)) return { Code: "InvalidMessageContents", SenderFault: true };
-    if (this.fifo && (group === undefined || dedup === undefined)) return { Code: "MissingParameter", SenderFault: true };
+    if (this.fifo && (group === undefined || dedup === undefined)) {
+      return { Code: "MissingParameter", SenderFault: true };
+    }
     const key = `${group}\0${dedup}`;
     const before = this.#seen.get(key);
     if (this.fifo && before !== undefined && this.#now() - before.at < DEDUP_MS) return { id: before.id };
