@@ -11,6 +11,8 @@ import { md5, type Refusal, RulesQueue, type StoredMessage } from "./queue.ts";
 export interface SqsCall {
   readonly action: string;
   readonly input: Input;
+  /** The access key that signed it. */
+  readonly key: string | undefined;
 }
 
 /** Members of requests that are looked at. */
@@ -96,12 +98,14 @@ export class SqsEndpoint {
     }
     const action = String(request.headers["x-amz-target"]).replace("AmazonSQS.", "");
     const input = JSON.parse(Buffer.concat(chunks).toString("utf8") || "{}") as Input;
-    this.calls.push({ action, input });
+    const key = /Credential=([^/]+)/.exec(request.headers.authorization ?? "")?.[1];
+    const call = { action, input, key };
+    this.calls.push(call);
     const gone = new AbortController();
     response.on("close", () => gone.abort());
     if (action === "ReceiveMessage") this.mostReceiving = Math.max(this.mostReceiving, ++this.receiving);
     try {
-      const what = await this.hook({ action, input });
+      const what = await this.hook(call);
       if (what !== undefined && "status" in what) return reply(response, what.status, { __type: what.type });
       const failing = what !== undefined && "entries" in what ? what.entries : {};
       const answer = await this.#carryOut(action, input, failing, gone.signal);
