@@ -8,6 +8,7 @@
  * | `kafka:` | `KafkaBroker` (npm package `kafkajs`) |
  * | `redis:`, `rediss:` | `RedisStreamsBroker` (npm package `ioredis`) |
  * | `nats:`, `tls:` | `NatsJetStreamBroker` (npm package `@nats-io/transport-node`) |
+ * | `sqs:` | `SqsBroker` (npm package `@aws-sdk/client-sqs`) |
  *
  * On Deno this entry brings every adapter's client with it; a service that stays on one broker imports that adapter.
  *
@@ -89,9 +90,13 @@ async function make<T extends Topics>(url: string, options: ConnectOptions<T>): 
       const { NatsJetStreamBroker } = await import("./nats/mod.ts");
       return new NatsJetStreamBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
     }
+    case "sqs": {
+      const { SqsBroker } = await import("./sqs/mod.ts");
+      return new SqsBroker<T>({ ...common as BrokerOptions<T>, ...adapter, url });
+    }
     default:
       throw new InvalidOptionError(
-        `url: there is no adapter for ${scheme} yet; there are memory, amqp(s), kafka, redis(s), nats and tls`,
+        `url: there is no adapter for ${scheme} yet; there are memory, amqp(s), kafka, redis(s), nats, tls and sqs`,
       );
   }
 }
