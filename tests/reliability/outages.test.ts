@@ -5,7 +5,7 @@ import { OUTAGE_KINDS, runOutages } from "./outages/outages.ts";
 /** Shorter than what is promised: the long ones take `deno task reliability --only outages`. */
 const SHORT = { cutMs: 1_000, blackHoleMs: 3_000, freezeMs: 2_000 };
 
-for (const server of ["redis", "nats", "rabbitmq", "kafka"]) {
+for (const server of ["redis", "nats", "rabbitmq", "kafka", "sqs"]) {
   onServer(server)(
     "it is killed, cut off, silent and frozen under load: all that was confirmed arrives, in order",
     { timeoutMs: 240_000 },

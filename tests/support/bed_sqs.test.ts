@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { KEEPS } from "./bed/sqs_kind.ts";
 import { startTicksOf } from "./bed/state.ts";
 import { fresh, onLeg, onServer, startProxy, within } from "./test.ts";
 
@@ -93,6 +94,22 @@ withOwn("after a kill it answers on the same port and is empty: it keeps nothing
   await server.stop();
   await server.stop();
   assert.equal(existsSync(dir), false);
+});
+
+withOwn("told to keep its data it has queues and messages after a kill, those given back too", async (start) => {
+  const server = await start({ args: [KEEPS] });
+  const queue = await createQueue(server.url, "q.fifo", { FifoQueue: "true" });
+  for (const id of ["a", "b"]) {
+    const entry = { QueueUrl: queue, MessageBody: id, MessageGroupId: id, MessageDeduplicationId: id };
+    await call(server.url, "SendMessage", entry);
+  }
+  const [given] = await receive(server.url, queue);
+  const change = { QueueUrl: queue, ReceiptHandle: given!.ReceiptHandle, VisibilityTimeout: 0 };
+  await call(server.url, "ChangeMessageVisibility", change);
+  await server.kill();
+  await server.restart();
+  const messages = await receive(server.url, queue);
+  assert.deepEqual(messages.map(({ Body }) => Body), ["a"], "the other one is still hidden");
 });
 
 withOwn("gives queues the address by which the client came, so that a proxy stays between", async (start, context) => {

@@ -7,9 +7,12 @@ import { KafkaBroker } from "../../../adapters/kafka/mod.ts";
 import { NatsJetStreamBroker } from "../../../adapters/nats/mod.ts";
 import { RabbitMqBroker } from "../../../adapters/rabbitmq/mod.ts";
 import { RedisStreamsBroker } from "../../../adapters/redis/mod.ts";
+import { SqsBroker } from "../../../adapters/sqs/mod.ts";
 import type { AsyncBroker } from "../../../core/broker.ts";
 import { openKafkaDoor } from "../../support/kafka_door.ts";
 import { type Proxy, type Server, type StartOptions, startProxy } from "../../support/test.ts";
+import { KEEPS } from "../../support/bed/sqs_kind.ts";
+import type { StartOptions } from "../../support/test.ts";
 
 /** What a broker of a run is made with. */
 export interface BrokerSettings {
@@ -81,6 +84,18 @@ const nats: BrokerKind = {
 const rabbitmq: BrokerKind = {
   start: {},
   make: (settings) => new RabbitMqBroker({ ...common(settings), url: settings.url, partitions: settings.partitions }),
+const sqs: BrokerKind = {
+  start: { args: [KEEPS] },
+  make: (settings) =>
+    new SqsBroker({
+      ...common(settings),
+      endpoint: settings.url,
+      region: "us-east-1",
+      client: { credentials: { accessKeyId: "test", secretAccessKey: "test" } },
+      // The emulator hands messages to reads whose client is gone, and then hides them for so long.
+      visibilityTimeoutMs: 4_000,
+      waitMs: 1_000,
+    }),
 };
 
 /** By the name of the server. */
@@ -94,6 +109,7 @@ const KINDS: Readonly<Record<string, BrokerKind>> = {
   nats215: nats,
   rabbitmq,
   rabbitmq310: rabbitmq,
+  sqs,
 };
 
 /** A proxy in front of a server of this kind. */

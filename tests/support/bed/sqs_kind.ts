@@ -1,6 +1,7 @@
 /**
  * A server that speaks the protocol of Amazon SQS: the npm package `fauxqs` in a process of its own. It keeps all in
- * memory: a restart begins empty.
+ * memory: a restart begins empty. With {@link KEEPS} as an argument it keeps queues and messages in its data folder, but not
+ * what it knows of duplicates.
  *
  * The URL of a queue has the address by which its maker came, and stays what it is. A client that takes it for its
  * endpoint goes past a proxy when the queue was made without one.
@@ -17,6 +18,10 @@ import { bedDir } from "./state.ts";
 const PACKAGE = "fauxqs";
 const VERSION = "2.4.1";
 const STORE = `./node_modules/${PACKAGE}/dist/sqs/sqsStore.js`;
+const PERSISTENCE = `./node_modules/${PACKAGE}/dist/persistence.js`;
+
+/** The argument with which a server keeps its data over a restart. */
+export const KEEPS = "{dir}";
 
 const folder = (): string => join(bedDir(), "sqs");
 const program = (): string => join(folder(), "main.mjs");
@@ -41,6 +46,17 @@ import { SqsStore } from "${STORE}";
 
 const sqsStore = new SqsStore();
 sqsStore.host = undefined;
+const dir = process.argv[3];
+if (dir !== undefined) {
+  const { PersistenceManager } = await import("${PERSISTENCE}");
+  const kept = new PersistenceManager(dir);
+  kept.loadSqsQueues(sqsStore);
+  // Its own puts nothing into columns that must hold something, and so loses a message that is given back.
+  const ready = kept.db.prepare("UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE message_id = ?");
+  kept.updateMessageReady = (id) => ready.run(id);
+  sqsStore.persistence = kept;
+  for (const queue of sqsStore.allQueues()) queue.persistence = kept;
+}
 const app = buildApp({ logger: false, stores: { sqsStore } });
 await app.listen({ host: "127.0.0.1", port: Number(process.argv[2]) });
 `;
