@@ -143,8 +143,8 @@ export function asError(action: string, error: unknown): EdaError {
     );
   }
   if (isDenied(error)) return new AuthenticationError(`the credentials lack a right that ${action} needs`, about);
-  if (typeof message === "string" && /region is missing/i.test(message)) {
-    return new InvalidOptionError("region is missing: name it in the options, or in AWS_REGION", {
+  if (typeof message === "string" && /region (?:is missing|not accepted)/i.test(message)) {
+    return new InvalidOptionError("region is missing, or is none: name it in the options, or in AWS_REGION", {
       details: { option: "region" },
     });
   }
