@@ -1,6 +1,6 @@
 """One broker object of the reference system, driven over standard input: a line of JSON asks, a line of JSON answers.
 
-Its arguments are the kind of broker, `redis`, `nats`, `rabbitmq` or `kafka`, and a JSON object with its options. It ends with its standard input.
+Its arguments are the kind of broker, `redis`, `nats`, `rabbitmq`, `kafka` or `sqs`, and a JSON object with its options. It ends with its standard input.
 """
 
 import asyncio
@@ -55,6 +55,13 @@ def broker_of(kind, options):
         from xstate_statemachine.contrib.brokers.rabbitmq import RabbitMQBroker
 
         return Blocking(RabbitMQBroker(**options))
+    if kind == "sqs":
+        import boto3
+        from xstate_statemachine.contrib.brokers.sqs import SyncSqsBroker
+
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        client = boto3.client("sqs", endpoint_url=options.pop("endpoint"), region_name="us-east-1", **keys)
+        return SyncSqsBroker(client, **options)
     from xstate_statemachine.contrib.brokers.redis_streams import SyncRedisStreamsBroker
 
     return SyncRedisStreamsBroker(**options)

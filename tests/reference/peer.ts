@@ -54,6 +54,13 @@ export interface RabbitMqPeerOptions {
   readonly batch?: number;
 }
 
+/** Options of the reference system's broker on SQS, in its own names; a topic is the name of a queue that is there. */
+export interface SqsPeerOptions {
+  readonly endpoint: string;
+  readonly visibility_timeout_s?: number;
+  readonly batch?: number;
+}
+
 /** Options of the reference system's broker on Redis, in its own names. */
 export interface PeerOptions {
   readonly url: string;
@@ -83,11 +90,12 @@ export interface PeerDelivery {
 }
 
 /** The options of one kind of broker. */
-export type AnyPeerOptions = PeerOptions | NatsPeerOptions | RabbitMqPeerOptions | KafkaPeerOptions;
+export type AnyPeerOptions = PeerOptions | NatsPeerOptions | RabbitMqPeerOptions | KafkaPeerOptions | SqsPeerOptions;
 
 function kindOf(options: AnyPeerOptions): string {
   if ("servers" in options) return "nats";
   if ("bootstrap_servers" in options) return "kafka";
+  if ("endpoint" in options) return "sqs";
   return options.url.startsWith("amqp") ? "rabbitmq" : "redis";
 }
 

@@ -10,7 +10,7 @@ import type { ToolKind } from "./kind.ts";
 import { debianCodename, isRoot, must, run, which } from "./run.ts";
 import { bedDir } from "./state.ts";
 
-const PACKAGES = ["xstate-statemachine[redis,nats,rabbitmq,kafka]==0.11.0"];
+const PACKAGES = ["xstate-statemachine[redis,nats,rabbitmq,kafka,sqs]==0.11.0"];
 
 const folder = (): string => join(bedDir(), "reference");
 const python = (): string => join(folder(), "bin", "python");
