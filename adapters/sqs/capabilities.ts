@@ -1,10 +1,6 @@
 import type { Capabilities } from "../../core/contract.ts";
+import { DEDUP_WINDOW_MS, MOST_BYTES } from "./limits.ts";
 import type { ResolvedOptions } from "./resolve.ts";
-
-/** The most that SQS takes as one message or one batch, attributes included. */
-export const MOST_BYTES = 1_048_576;
-/** How long a FIFO queue drops what it has had already. */
-const DEDUP_WINDOW_MS = 300_000;
 
 /** What SQS can do. `survivesBlockedHost` is for whoever decides on the thread. */
 export function sqsCapabilities(options: Pick<ResolvedOptions, "ordered" | "maxBytes">): Capabilities {

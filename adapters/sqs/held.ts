@@ -1,3 +1,5 @@
+import { MOST_A_CALL } from "./limits.ts";
+
 /** The handle of one message that we hold. */
 export interface SqsNative {
   /** Of this receipt; a later receipt of the same message has another one. */
@@ -40,9 +42,6 @@ export class Held {
   }
 }
 
-/** SQS's own bound. Source: `DeleteMessageBatch`, `ChangeMessageVisibilityBatch`. */
-const BATCH = 10;
-
 /** In batches, those of one message group together, so that they succeed or fail at the same time. */
 export function batchesOf(natives: readonly SqsNative[]): SqsNative[][] {
   const groups = new Map<unknown, SqsNative[]>();
@@ -55,9 +54,9 @@ export function batchesOf(natives: readonly SqsNative[]): SqsNative[][] {
   const batches: SqsNative[][] = [];
   let last: SqsNative[] | undefined;
   for (const group of groups.values()) {
-    for (let from = 0; from < group.length; from += BATCH) {
-      const part = group.slice(from, from + BATCH);
-      if (last !== undefined && last.length + part.length <= BATCH) last.push(...part);
+    for (let from = 0; from < group.length; from += MOST_A_CALL) {
+      const part = group.slice(from, from + MOST_A_CALL);
+      if (last !== undefined && last.length + part.length <= MOST_A_CALL) last.push(...part);
       else batches.push(last = part);
     }
   }

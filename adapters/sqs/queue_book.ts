@@ -1,8 +1,8 @@
 import { InvalidOptionError } from "../../core/errors.ts";
 import type { TransportEvents } from "../../core/transport.ts";
 import type { Api } from "./api.ts";
-import { MOST_BYTES } from "./capabilities.ts";
 import { asError, isDenied, isQueueMissing, nameOf } from "./errors.ts";
+import { LONGEST_RETENTION_S, MOST_BYTES } from "./limits.ts";
 import { noOrder, type QueueName, queueOf } from "./names.ts";
 import type { ResolvedOptions } from "./resolve.ts";
 
@@ -19,8 +19,6 @@ export interface Queue {
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** The longest that SQS keeps messages, seconds: what we own loses none sooner. Source: `MessageRetentionPeriod`. */
-const LONGEST_RETENTION = 1_209_600;
 const ASKED = ["MaximumMessageSize", "MessageRetentionPeriod", "RedrivePolicy"] as const;
 
 /** Finds the queue of a topic, or creates it, and looks at what may lose messages there. Once for each, until it is forgotten. */
@@ -97,7 +95,8 @@ export class QueueBook {
       });
     }
     const attributes: Attributes = {
-      MessageRetentionPeriod: String(LONGEST_RETENTION),
+      // What we own loses none sooner.
+      MessageRetentionPeriod: String(LONGEST_RETENTION_S),
       VisibilityTimeout: String(visibilityTimeoutMs / 1_000),
       // An event has one subject, so duplicates are sought within it, which lets subjects go beside each other.
       ...(fifo
@@ -144,7 +143,9 @@ export class QueueBook {
       const most = Number(/"maxReceiveCount"\s*:\s*"?(\d+)/.exec(policy)?.[1] ?? 0);
       this.#events().signal("redrive-policy", topic, { maxReceiveCount: most });
     }
-    const seconds = Number(attributes["MessageRetentionPeriod"] ?? LONGEST_RETENTION);
-    if (seconds < LONGEST_RETENTION) this.#events().signal("short-retention", topic, { retentionMs: seconds * 1_000 });
+    const seconds = Number(attributes["MessageRetentionPeriod"] ?? LONGEST_RETENTION_S);
+    if (seconds < LONGEST_RETENTION_S) {
+      this.#events().signal("short-retention", topic, { retentionMs: seconds * 1_000 });
+    }
   }
 }

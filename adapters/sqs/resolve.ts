@@ -1,7 +1,7 @@
 import { InvalidOptionError } from "../../core/errors.ts";
 import { checkRange } from "../../core/options.ts";
 import { parseBrokerUrl } from "../../core/url.ts";
-import { MOST_BYTES } from "./capabilities.ts";
+import { MOST_BYTES } from "./limits.ts";
 import { isQueueUrl, queueNameProblem } from "./names.ts";
 import type { SqsTransportOptions } from "./options.ts";
 

@@ -8,11 +8,10 @@ import {
 import type { Outgoing, SendOutcome } from "../../core/transport.ts";
 import type { Api } from "./api.ts";
 import { entryError, isCodeForNow, isForNow, isQueueMissing, publishError } from "./errors.ts";
+import { MOST_A_CALL } from "./limits.ts";
 import type { Queue, QueueBook } from "./queue_book.ts";
 import { type Entry, entryOf, isIntact, sizeOf } from "./wire.ts";
 
-/** SQS's own bound. Source: `SendMessageBatch`. */
-const BATCH = 10;
 /** Batches of one topic in flight. */
 const MOST_FLYING = 16;
 /** How far is looked for messages of free subjects. */
@@ -96,7 +95,7 @@ export class Sender {
     const behind = new Set<string>();
     let bytes = 0;
     let seen = 0;
-    for (; seen < this.#waiting.length && seen < LOOK_AHEAD && batch.length < BATCH; seen++) {
+    for (; seen < this.#waiting.length && seen < LOOK_AHEAD && batch.length < MOST_A_CALL; seen++) {
       const item = this.#waiting[seen]!;
       const { subject } = item;
       const blocked = subject !== undefined && (this.#busy.has(subject) || behind.has(subject));

@@ -5,9 +5,8 @@ import type { Api } from "./api.ts";
 import type { Action } from "./client.ts";
 import { asError, isCodeForNow, plainCode } from "./errors.ts";
 import { batchesOf, type SqsNative } from "./held.ts";
+import { MOST_HELD_MS } from "./limits.ts";
 
-/** Longest that one receipt can be held, ms. Source: `ChangeMessageVisibility`, 12 hours from the receipt on. */
-const MOST_HELD_MS = 43_200_000;
 /** Batches in flight of one call. */
 const MOST_FLYING = 8;
 /** How often a message is tried that SQS did not settle through no fault of it. */

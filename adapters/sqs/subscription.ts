@@ -3,14 +3,13 @@ import { InvalidOptionError, isEdaError } from "../../core/errors.ts";
 import type { FetchRequest, NativeOutcome, Raw, TransportEvents } from "../../core/transport.ts";
 import type { Api } from "./api.ts";
 import { Handled, Held, type SqsNative } from "./held.ts";
+import { MOST_A_CALL } from "./limits.ts";
 import { Poll } from "./poll.ts";
 import type { Queue, QueueBook } from "./queue_book.ts";
 import { type Message, Reader } from "./reader.ts";
 import type { ResolvedOptions } from "./resolve.ts";
 import { Settles } from "./settles.ts";
 
-/** SQS's own bound. Source: `ReceiveMessage`. */
-const MOST_A_READ = 10;
 /** Reads beside each other while there is a backlog. */
 const READS = 8;
 /** How long leaving waits for a read that waits at SQS, before it gives it up. */
@@ -108,7 +107,7 @@ export class Subscription {
     if (waitMs < 1) return await this.#probe(queue, max);
     const waitSeconds = this.#context.options.waitMs / 1_000;
     // One less, so that there is room for a probe beside it.
-    poll.start(queue, Math.min(MOST_A_READ, Math.max(1, max - 1)), waitSeconds);
+    poll.start(queue, Math.min(MOST_A_CALL, Math.max(1, max - 1)), waitSeconds);
     await poll.wait(waitMs, signal);
     found.push(...poll.take(max));
     if (found.length > 0 && poll.wasFull) {
@@ -121,15 +120,15 @@ export class Subscription {
   /** Reads what is there now, several reads beside each other; what some of them bring counts more than that others fail. */
   async #now(queue: Queue, room: number): Promise<readonly Message[]> {
     const sizes: number[] = [];
-    for (let left = room; left > 0 && sizes.length < READS; left -= MOST_A_READ) {
-      sizes.push(Math.min(left, MOST_A_READ));
+    for (let left = room; left > 0 && sizes.length < READS; left -= MOST_A_CALL) {
+      sizes.push(Math.min(left, MOST_A_CALL));
     }
     const reads = await Promise.allSettled(sizes.map((size) => this.#reader.receive(queue, size, 0)));
     const messages = reads.flatMap((read) => read.status === "fulfilled" ? read.value : []);
     const failure = reads.find((read) => read.status === "rejected");
     if (failure !== undefined && messages.length === 0) throw failure.reason;
     // SQS may bring less than there is, so half of what was asked for speaks of more.
-    this.#backlog = 2 * messages.length >= Math.min(room, sizes.length * MOST_A_READ);
+    this.#backlog = 2 * messages.length >= Math.min(room, sizes.length * MOST_A_CALL);
     return messages;
   }
 
@@ -141,7 +140,7 @@ export class Subscription {
   async #probe(queue: Queue, max: number): Promise<readonly Message[]> {
     const { api, clock } = this.#context;
     const poll = this.#poll;
-    const size = Math.min(max - poll.promised, MOST_A_READ);
+    const size = Math.min(max - poll.promised, MOST_A_CALL);
     const from = clock.monotonic();
     if (size > 0) {
       const messages = await this.#reader.receive(queue, size, queue.fifo ? 0 : 1);

@@ -7,7 +7,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Outgoing } from "../../core/transport.ts";
-import { dedupOf, groupOf } from "./names.ts";
+import { dedupOf, groupOf } from "./ids.ts";
 
 /** One message as SQS is given it. */
 export interface Entry {
