@@ -11,6 +11,7 @@ export const BROKERS: Readonly<Record<string, () => Promise<BenchBroker>>> = {
   rabbitmq: async () => (await import("./brokers/rabbitmq.ts")).rabbitmq,
   kafka: async () => (await import("./brokers/kafka.ts")).kafka,
   redis: async () => (await import("./brokers/redis.ts")).redis,
+  sqs: async () => (await import("./brokers/sqs.ts")).sqs,
 };
 
 /** The broker of this name. */

@@ -149,6 +149,9 @@ export function asError(action: string, error: unknown): EdaError {
     });
   }
   if (isForNow(error)) return new BrokerUnavailableError(`SQS refused ${action} for now; see cause`, about);
+  if (name === "NotCapable" || name === "PermissionDenied") {
+    return new BrokerUnavailableError("the runtime does not permit what the SDK needs; see the docs of SQS", about);
+  }
   const code = socketCode(error);
   if (code !== undefined && UNCONNECTED.has(code)) {
     return new BrokerUnavailableError("SQS cannot be reached; see cause", about);

@@ -3,7 +3,7 @@ import { BrokerUnavailableError } from "../../core/errors.ts";
 import type { NativeOutcome } from "../../core/transport.ts";
 import type { Api } from "./api.ts";
 import type { Action } from "./client.ts";
-import { asError, isCodeForNow, plainCode } from "./errors.ts";
+import { asError, isCodeForNow, isQueueMissing, plainCode } from "./errors.ts";
 import { batchesOf, type SqsNative } from "./held.ts";
 import { MOST_HELD_MS } from "./limits.ts";
 
@@ -105,7 +105,9 @@ export class Settles {
       try {
         answer = await this.#api.call<Answer>(action, { QueueUrl: url, Entries: entries });
       } catch (error) {
-        throw asError(action, error);
+        if (!isQueueMissing(error)) throw asError(action, error);
+        for (const native of left) native.state = "gone";
+        return;
       }
       const ok = new Set(answer.Successful?.map(({ Id }) => Id));
       const failed = new Map(answer.Failed?.map((one) => [one.Id, one]));

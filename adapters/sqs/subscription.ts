@@ -94,27 +94,33 @@ export class Subscription {
 
   async #read(queue: Queue, { max, waitMs, signal }: FetchRequest): Promise<readonly Message[]> {
     const poll = this.#poll;
-    const found: Message[] = [...poll.take(max)];
-    const fill = async (): Promise<void> => {
-      while (this.#backlog && found.length < max) {
-        const news = await this.#now(queue, max - found.length - (waitMs > 0 ? 0 : poll.promised));
-        if (news.length === 0) return;
-        found.push(...news);
-      }
-    };
-    if (found.length > 0 || this.#backlog) await fill();
+    const found = await this.#filled(queue, max, poll.take(max));
     if (found.length > 0) return found;
     if (waitMs < 1) return await this.#probe(queue, max);
     const waitSeconds = this.#context.options.waitMs / 1_000;
     // One less, so that there is room for a probe beside it.
     poll.start(queue, Math.min(MOST_A_CALL, Math.max(1, max - 1)), waitSeconds);
     await poll.wait(waitMs, signal);
-    found.push(...poll.take(max));
-    if (found.length > 0 && poll.wasFull) {
-      this.#backlog = true;
-      await fill().catch(() => {});
+    const brought = poll.take(max);
+    this.#backlog = brought.length > 0 && poll.wasFull;
+    return await this.#filled(queue, max, brought);
+  }
+
+  /** Adds what there is to `found`, up to `max`, while there is a backlog. */
+  async #filled(queue: Queue, max: number, found: readonly Message[]): Promise<readonly Message[]> {
+    let all = found;
+    try {
+      while (this.#backlog) {
+        const room = max - all.length - this.#poll.promised;
+        const news = room < 1 ? [] : await this.#now(queue, room);
+        if (news.length === 0) break;
+        all = [...all, ...news];
+      }
+    } catch (error) {
+      // What came already counts more.
+      if (all.length === 0) throw error;
     }
-    return found;
+    return all;
   }
 
   /** Reads what is there now, several reads beside each other; what some of them bring counts more than that others fail. */
@@ -157,11 +163,14 @@ export class Subscription {
 
   /** Those to hand out; what was handled before is deleted, and what came damaged goes back with the rest of its group. */
   #takeIn(queue: Queue, messages: readonly Message[], from: number): Raw[] {
-    const { events, options } = this.#context;
+    const { clock, events, options } = this.#context;
+    const now = clock.monotonic();
     const raws: Raw[] = [];
     const handled: SqsNative[] = [];
     const damaged: SqsNative[] = [];
     for (const { native, body, deliveries, intact } of messages) {
+      // An answer that was read too late, as by a process that was frozen: it is another's.
+      if (now - native.since >= options.visibilityTimeoutMs) continue;
       if (this.#handled.has(native)) handled.push(native);
       else if (!intact || damaged.some(({ group }) => group !== undefined && group === native.group)) {
         damaged.push(native);

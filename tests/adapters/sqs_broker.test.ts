@@ -191,6 +191,18 @@ test("a queue that is deleted is made anew, and consumption goes on", async (con
   assert.ok((broker.health().counters["queue-lost"] ?? 0) > 0);
 });
 
+test("a settle on a queue that is gone is stale, and says nothing against the server", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const topic = fresh("t");
+  const told: unknown[] = [];
+  const broker = makeBroker(context, endpoint.url, { onDisconnect: (error) => void told.push(error) });
+  await broker.publish(topic, { type: "n", subject: "s", data: 0 });
+  const { value: delivery } = await broker.subscribe(topic).next();
+  endpoint.queues.clear();
+  assert.equal(await delivery!.ack({ confirm: true }), "stale");
+  assert.deepEqual(told, []);
+});
+
 test("a standard queue that is there is not passed over where ordered is unset; the error says what to do", async (context) => {
   const endpoint = await startEndpoint(context);
   const topic = fresh("t");

@@ -280,6 +280,29 @@ test("a read that got no answer is tried again as the same attempt, and brings t
   assert.notEqual(endpoint.callsOf("ReceiveMessage").at(-1)!.input.ReceiveRequestAttemptId, attempts[1]);
 });
 
+test("what an answer brings after its visibility timeout is not handed out", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const clock = new VirtualClock();
+  const bare = await makeTransport(context, endpoint, { visibilityTimeoutMs: 40_000 }, clock);
+  await bare.transport.send(bare.topic, outgoing(1));
+  endpoint.hook = async ({ action }) => {
+    if (action === "ReceiveMessage" && clock.monotonic() === 0) await clock.advance(4_000);
+    return undefined;
+  };
+  const request = { group: "", max: 1, window: 1, waitMs: 0, signal: new AbortController().signal };
+  // Within the deadline of the call and past a window that is shorter.
+  const [early] = await bare.transport.fetch(bare.topic, request);
+  assert.equal(early!.leaseMs, 40_000);
+  await bare.transport.release(bare.topic, "", [early!.native], 0);
+  const short = await makeTransport(context, endpoint, { visibilityTimeoutMs: 2_000 }, clock);
+  await short.transport.send(short.topic, outgoing(1));
+  endpoint.hook = async ({ action }) => {
+    if (action === "ReceiveMessage" && clock.monotonic() === 4_000) await clock.advance(2_000);
+    return undefined;
+  };
+  assert.deepEqual(await short.transport.fetch(short.topic, request), []);
+});
+
 test("a topic is one group: a second one of the same broker is refused by name", async (context) => {
   const endpoint = await startEndpoint(context);
   const { transport, topic } = await makeTransport(context, endpoint);

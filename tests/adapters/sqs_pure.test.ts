@@ -226,6 +226,11 @@ test("asError tells apart what was refused, what was not sent and what is unknow
     [socket("ECONNREFUSED"), "broker-unavailable", "broker-unavailable"],
     [Object.assign(new AggregateError([socket("ECONNREFUSED")]), {}), "broker-unavailable", "broker-unavailable"],
     [socket("ECONNRESET"), "outcome-unknown", "outcome-unknown"],
+    [
+      Object.assign(new Error("Requires sys access"), { name: "NotCapable" }),
+      "broker-unavailable",
+      "broker-unavailable",
+    ],
     [new Error("Region is missing"), "invalid-option", "invalid-option"],
     [undefined, "outcome-unknown", "outcome-unknown"],
   ];
