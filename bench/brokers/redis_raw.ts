@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { RawEvent } from "../support/broker.ts";
-import { freshOrder, PARTS, SOURCE, subjectOf, SUBJECTS, TYPE } from "../support/event.ts";
+import { freshText, PARTS, subjectOf, SUBJECTS } from "../support/event.ts";
 
 /** A connected client. */
 export type Client = Redis;
@@ -106,20 +105,6 @@ export async function doubleLoop(
     if (done < count) afterNext = read(redis, stream, group);
   }
   await Promise.all([acking, next, afterNext]);
-}
-
-/** The text of a fresh event as somebody would write it by hand. */
-function freshText(n: number): string {
-  return JSON.stringify({
-    specversion: "1.0",
-    id: randomUUID(),
-    source: SOURCE,
-    type: TYPE,
-    subject: subjectOf(n),
-    time: new Date().toISOString(),
-    datacontenttype: "application/json",
-    data: freshOrder(),
-  });
 }
 
 /** Publishes `count` events, `inFlight` at a time, one command and one promise each. */

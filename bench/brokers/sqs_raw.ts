@@ -15,7 +15,7 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import type { RawEvent } from "../support/broker.ts";
-import { eventText, freshOrder, SOURCE, subjectOf, TYPE } from "../support/event.ts";
+import { eventText, freshText, subjectOf, TYPE } from "../support/event.ts";
 
 /** What SQS takes or brings in one call. */
 const BATCH = 10;
@@ -110,20 +110,6 @@ export async function loop(
 async function remove(sqs: SQSClient, url: string, messages: readonly Message[]): Promise<void> {
   const Entries = messages.map(({ ReceiptHandle }, at) => ({ Id: String(at), ReceiptHandle }));
   await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: url, Entries }));
-}
-
-/** The text of a fresh event as somebody would write it by hand. */
-function freshText(n: number): string {
-  return JSON.stringify({
-    specversion: "1.0",
-    id: randomUUID(),
-    source: SOURCE,
-    type: TYPE,
-    subject: subjectOf(n),
-    time: new Date().toISOString(),
-    datacontenttype: "application/json",
-    data: freshOrder(),
-  });
 }
 
 /** Publishes `count` events, `inFlight` at a time, one call and one promise each. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { randomUUID } from "node:crypto";
 
 /** The data of an event. */
 export interface Order {
@@ -84,4 +85,18 @@ export function subjectOf(n: number): string {
 /** Fresh data for an event to publish; with the attributes that a client adds it has 800 bytes, give or take ten. */
 export function freshOrder(): Order {
   return order(NOTE);
+}
+
+/** The text of a fresh event as somebody would write it by hand. */
+export function freshText(n: number): string {
+  return JSON.stringify({
+    specversion: "1.0",
+    id: randomUUID(),
+    source: SOURCE,
+    type: TYPE,
+    subject: subjectOf(n),
+    time: new Date().toISOString(),
+    datacontenttype: "application/json",
+    data: freshOrder(),
+  });
 }
