@@ -123,12 +123,46 @@ test("what is throttled is sent again with backoff: a whole batch, and single me
 test("a message that a later one of its subject overtook is not sent again behind it", async (context) => {
   const endpoint = await startEndpoint(context);
   const { transport, topic, queue } = await makeTransport(context, endpoint);
+  let calls = 0;
   endpoint.hook = ({ action }) =>
-    action === "SendMessageBatch" ? { entries: { 0: { Code: "InternalError", SenderFault: false } } } : undefined;
+    action === "SendMessageBatch" && ++calls === 1
+      ? { entries: { 0: { Code: "InternalError", SenderFault: false } } }
+      : undefined;
   const [first, second] = await transport.send(topic, outgoing(2, 1));
   assert.ok(isEdaError(first) && first.code === "broker-unavailable");
   assert.equal(second, undefined);
   assert.deepEqual(queue.all.map(({ body }) => numberOf(body)), [1]);
+});
+
+test("what is being deleted is not extended (SQS-07)", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const bare = await makeTransport(context, endpoint);
+  const { transport, topic } = bare;
+  await transport.send(topic, outgoing(2));
+  const held = natives(await fetchAll(bare, 2));
+  let go = (): void => {};
+  const going = new Promise<undefined>((resolve) => go = () => resolve(undefined));
+  endpoint.hook = ({ action }) => action === "DeleteMessageBatch" ? going : undefined;
+  const deleting = transport.ack(topic, "", [held[0]]);
+  assert.deepEqual(await transport.extend!(topic, "", held), ["settled", "settled"]);
+  go();
+  assert.deepEqual(await deleting, ["settled"]);
+  assert.deepEqual(endpoint.callsOf("ChangeMessageVisibilityBatch").map(({ input }) => input.Entries?.length), [1]);
+});
+
+test("what the waiting read brings while a subscription ends goes back at once", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const { transport, topic, queue } = await makeTransport(context, endpoint);
+  const stop = new AbortController();
+  const request = { group: "", max: 10, window: 10, waitMs: 1_000, signal: stop.signal };
+  const fetching = transport.fetch(topic, request);
+  await until(() => endpoint.receiving === 1);
+  stop.abort();
+  assert.deepEqual(await fetching, []);
+  const leaving = transport.unsubscribe(topic, "");
+  await transport.send(topic, outgoing(1));
+  await leaving;
+  assert.deepEqual([queue.all[0]!.receives, queue.visible], [1, 1]);
 });
 
 test("messages of one subject are never in two calls at a time, whatever the calls take", async (context) => {

@@ -68,6 +68,27 @@ for (const ordered of [true, false]) {
   });
 }
 
+onSqs(
+  "a host that hangs for longer than maxStallMs loses its messages to another consumer, and its settles are stale",
+  {
+    timeoutMs: 60_000,
+  },
+  async ({ url }, context) => {
+    const topic = fresh("t");
+    const broker = makeBroker(context, url, { isolation: "worker", maxStallMs: 1_000, visibilityTimeoutMs: 30_000 });
+    await broker.publishAll(topic, [0, 1].map((n) => ({ type: "n", subject: `s${n}`, data: n })));
+    const stream = broker.subscribe(topic);
+    const held = [(await stream.next()).value!, (await stream.next()).value!];
+    const rival = new MemberProcess(context, { broker: options(url), topic, mode: "consume" });
+    await rival.ready();
+    const end = performance.now() + 5_000;
+    while (performance.now() < end);
+    // Long before their visibility timeout.
+    await until(() => rival.lines.filter(({ what }) => what === "settled").length === 2);
+    for (const delivery of held) assert.equal(await delivery.ack({ confirm: true }), "stale");
+  },
+);
+
 test("a frozen consumer loses its messages to another; its late settle is stale and takes nothing away (COR-12)", {
   timeoutMs: 60_000,
 }, async (context) => {
