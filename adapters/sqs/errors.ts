@@ -40,7 +40,7 @@ export function plainCode(code: unknown): string {
 }
 
 /** Whether SQS itself answered. */
-function isAnswer(error: unknown): boolean {
+export function isAnswer(error: unknown): boolean {
   return statusOf(error) !== undefined && clueOf(error).$fault !== undefined;
 }
 

@@ -14,21 +14,24 @@ export class Poll {
   readonly #reader: Reader;
   readonly #clock: Clock;
   readonly #keepMs: number;
+  readonly #generation: () => number;
   readonly #giveBack: GiveBack;
   #reading: Promise<void> | undefined;
   #end: AbortController = new AbortController();
   #promised = 0;
   #brought: readonly Message[] = [];
   #queue: Queue | undefined;
-  #failure: { readonly error: unknown } | undefined;
+  #failure: { readonly error: unknown; readonly generation: number } | undefined;
   #keeping: Timer | undefined;
   #stopped = false;
   #wasFull = false;
 
-  constructor(reader: Reader, clock: Clock, keepMs: number, giveBack: GiveBack) {
+  /** @param generation Of the connections: what failed on those that were replaced since says nothing any more. */
+  constructor(reader: Reader, clock: Clock, keepMs: number, generation: () => number, giveBack: GiveBack) {
     this.#reader = reader;
     this.#clock = clock;
     this.#keepMs = keepMs;
+    this.#generation = generation;
     this.#giveBack = giveBack;
   }
 
@@ -47,8 +50,9 @@ export class Poll {
     if (this.#reading !== undefined || this.#stopped) return;
     this.#promised = max;
     this.#queue = queue;
+    const generation = this.#generation();
     this.#reading = this.#reader.receive(queue, max, waitSeconds, this.#end.signal)
-      .then((messages) => this.#came(messages, max), (error) => void (this.#failure = { error }))
+      .then((messages) => this.#came(messages, max), (error) => void (this.#failure = { error, generation }))
       .finally(() => {
         this.#reading = undefined;
         this.#promised = 0;
@@ -68,11 +72,12 @@ export class Poll {
     over.abort();
   }
 
-  /** Hands over what it brought, at most `max`; throws what it failed with. */
-  take(max: number): readonly Message[] {
+  /** Hands over what it brought, at most `max`; throws what it failed with. `waited` = whoever asks has waited for it. */
+  take(max: number, waited: boolean): readonly Message[] {
     const failure = this.#failure;
     this.#failure = undefined;
-    if (failure !== undefined && this.#brought.length === 0) throw failure.error;
+    const isNews = failure !== undefined && (waited || failure.generation === this.#generation());
+    if (isNews && this.#brought.length === 0) throw failure.error;
     const taken = this.#brought.slice(0, max);
     this.#brought = this.#brought.slice(max);
     if (this.#brought.length === 0) this.#keep(false);

@@ -62,6 +62,7 @@ export class Subscription {
       this.#reader,
       clock,
       options.visibilityTimeoutMs / 4,
+      () => api.generation,
       (queue, messages) => this.#giveBack(queue, messages.map(({ native }) => native)),
     );
   }
@@ -94,14 +95,14 @@ export class Subscription {
 
   async #read(queue: Queue, { max, waitMs, signal }: FetchRequest): Promise<readonly Message[]> {
     const poll = this.#poll;
-    const found = await this.#filled(queue, max, poll.take(max));
+    const found = await this.#filled(queue, max, poll.take(max, false));
     if (found.length > 0) return found;
     if (waitMs < 1) return await this.#probe(queue, max);
     const waitSeconds = this.#context.options.waitMs / 1_000;
     // One less, so that there is room for a probe beside it.
     poll.start(queue, Math.min(MOST_A_CALL, Math.max(1, max - 1)), waitSeconds);
     await poll.wait(waitMs, signal);
-    const brought = poll.take(max);
+    const brought = poll.take(max, true);
     this.#backlog = brought.length > 0 && poll.wasFull;
     return await this.#filled(queue, max, brought);
   }
@@ -158,7 +159,7 @@ export class Subscription {
     }
     // What there was the waiting read may have been given, and its answer may be on its way.
     await poll.wait(Math.max(ON_ITS_WAY_MS, 2 * (clock.monotonic() - from)), NEVER);
-    return poll.take(max);
+    return poll.take(max, true);
   }
 
   /** Those to hand out; what was handled before is deleted, and what came damaged goes back with the rest of its group. */

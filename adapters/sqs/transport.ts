@@ -72,6 +72,7 @@ class SqsTransport implements Transport {
   async open(events: TransportEvents): Promise<void> {
     this.#mustBeOpen();
     this.#events = events;
+    this.#api.renew();
     const withinMs = this.#context.options.connectTimeoutMs;
     try {
       await this.#api.call("ListQueues", { MaxResults: 1 }, { withinMs });

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { isEdaError } from "../../core/errors.ts";
 import { test, until } from "../support/test.ts";
 import { VirtualClock } from "../support/virtual_clock.ts";
-import { fetchAll, makeTransport, numberOf, outgoing, startEndpoint } from "./sqs_rig.ts";
+import { fetchAll, makeTransport, numberOf, outgoing, SILENT, startEndpoint } from "./sqs_rig.ts";
 
 const natives = (raws: readonly { readonly native: unknown }[]): unknown[] => raws.map(({ native }) => native);
 
@@ -312,6 +312,41 @@ test("a read that got no answer is tried again as the same attempt, and brings t
   assert.equal(attempts[0], attempts[1]);
   await transport.fetch(topic, request);
   assert.notEqual(endpoint.callsOf("ReceiveMessage").at(-1)!.input.ReceiveRequestAttemptId, attempts[1]);
+});
+
+test("a waiting read that failed on connections that were replaced since is no failure of the next fetch", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const bare = await makeTransport(context, endpoint);
+  const { transport, topic } = bare;
+  const stop = new AbortController();
+  const request = { group: "", max: 10, window: 10, waitMs: 1_000, signal: stop.signal };
+  const fetching = transport.fetch(topic, request);
+  await until(() => endpoint.receiving === 1);
+  stop.abort();
+  assert.deepEqual(await fetching, []);
+  // The read waits on, for nobody.
+  transport.reset("the test says so");
+  await until(() => endpoint.receiving === 0);
+  await transport.send(topic, outgoing(1));
+  const raws = await transport.fetch(topic, { ...request, signal: new AbortController().signal });
+  assert.equal(raws.length, 1);
+});
+
+test("a fetch whose waiting read is cut off fails, and opening again gives up what was in flight on other connections", async (context) => {
+  const endpoint = await startEndpoint(context);
+  const bare = await makeTransport(context, endpoint);
+  const { transport, topic } = bare;
+  await transport.send(topic, outgoing(1));
+  const [raw] = await fetchAll(bare, 1);
+  endpoint.hook = ({ action }) => action === "ReceiveMessage" ? { cut: true } : undefined;
+  const signal = new AbortController().signal;
+  const failed = (error: unknown): boolean => isEdaError(error) && error.retriable;
+  await assert.rejects(transport.fetch(topic, { group: "", max: 1, window: 2, waitMs: 2_000, signal }), failed);
+  endpoint.hook = ({ action }) => action === "DeleteMessageBatch" ? new Promise(() => {}) : undefined;
+  const acking = assert.rejects(transport.ack(topic, "", [raw!.native]), failed);
+  await until(() => endpoint.callsOf("DeleteMessageBatch").length === 1);
+  await transport.open(SILENT);
+  await acking;
 });
 
 test("what an answer brings after its visibility timeout is not handed out", async (context) => {

@@ -58,11 +58,8 @@ export async function makeTransport(
   const signals: string[] = [];
   const lost: unknown[] = [];
   const events: TransportEvents = {
-    owned: () => {},
-    revoked: () => {},
+    ...SILENT,
     lost: (_topic, _group, natives) => void lost.push(...natives),
-    topic: () => {},
-    lag: () => {},
     signal: (name) => void signals.push(name),
   };
   await transport.open(events);
@@ -77,6 +74,16 @@ export async function makeTransport(
     lost,
   };
 }
+
+/** Events that nobody listens to. */
+export const SILENT: TransportEvents = {
+  owned: () => {},
+  revoked: () => {},
+  lost: () => {},
+  topic: () => {},
+  lag: () => {},
+  signal: () => {},
+};
 
 /** Events numbered from 0, over `subjects` subjects. */
 export function outgoing(count: number, subjects: number = count): Outgoing[] {
