@@ -23,7 +23,7 @@ export interface SqsTransportOptions {
    * Whether a queue that does not exist is created, with the longest retention (14 days) and no redrive policy. Default true;
    * `false`: using its topic is refused.
    */
-  readonly createQueues?: boolean;
+  readonly create?: boolean;
   /**
    * How long a message stays hidden from others without a sign of life; extended while the host lives. Whole seconds, 2,000 to
    * 43,200,000 ms, default 30,000.
@@ -51,7 +51,7 @@ export const SQS_OPTION_NAMES: readonly string[] = [
   "region",
   "ordered",
   "queues",
-  "createQueues",
+  "create",
   "visibilityTimeoutMs",
   "waitMs",
   "client",

@@ -88,10 +88,10 @@ export class QueueBook {
 
   async #create({ name, fifo, standard }: QueueName): Promise<string> {
     if (standard !== undefined && await this.#urlOf(standard) !== undefined) throw noOrder();
-    const { createQueues, visibilityTimeoutMs } = this.#options;
-    if (!createQueues) {
-      throw new InvalidOptionError("the queue of this topic does not exist, and createQueues is false", {
-        details: { option: "createQueues" },
+    const { create, visibilityTimeoutMs } = this.#options;
+    if (!create) {
+      throw new InvalidOptionError("the queue of this topic does not exist, and create is false", {
+        details: { option: "create" },
       });
     }
     const attributes: Attributes = {

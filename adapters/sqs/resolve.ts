@@ -12,7 +12,7 @@ export interface ResolvedOptions {
   /** `undefined` = the default, true, but an existing standard queue is not passed over. */
   readonly ordered: boolean | undefined;
   readonly queues: Readonly<Record<string, string>>;
-  readonly createQueues: boolean;
+  readonly create: boolean;
   readonly visibilityTimeoutMs: number;
   /** Already cut to half of the visibility timeout. */
   readonly waitMs: number;
@@ -115,7 +115,7 @@ export function resolveOptions(options: SqsTransportOptions): ResolvedOptions {
     throw wrong("region", "be the name of a region, such as eu-central-1");
   }
   flag("ordered", options.ordered);
-  flag("createQueues", options.createQueues);
+  flag("create", options.create);
   const endpoint = endpointOf(options.endpoint);
   const given = url === undefined ? undefined : fromUrl(url);
   if (given?.endpoint !== undefined && endpoint !== undefined) {
@@ -129,7 +129,7 @@ export function resolveOptions(options: SqsTransportOptions): ResolvedOptions {
     region: region ?? given?.region,
     ordered: options.ordered,
     queues: queuesOf(options.queues),
-    createQueues: options.createQueues ?? true,
+    create: options.create ?? true,
     visibilityTimeoutMs,
     waitMs: Math.min(waitMs, Math.floor(visibilityTimeoutMs / 2_000) * 1_000),
     connectTimeoutMs: checkRange("connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1, 3_600_000),

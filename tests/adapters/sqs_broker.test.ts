@@ -216,11 +216,11 @@ test("a standard queue that is there is not passed over where ordered is unset; 
   assert.deepEqual([...endpoint.queues.keys()], [topic, `${topic}.fifo`]);
 });
 
-test("with createQueues false a missing queue is refused, for publishing and for consuming, and none is made", async (context) => {
+test("with create false a missing queue is refused, for publishing and for consuming, and none is made", async (context) => {
   const endpoint = await startEndpoint(context);
   const topic = fresh("t");
-  const broker = makeBroker(context, endpoint.url, { createQueues: false });
-  const refused = (error: unknown) => isEdaError(error) && !error.retriable && /createQueues/.test(error.message);
+  const broker = makeBroker(context, endpoint.url, { create: false });
+  const refused = (error: unknown) => isEdaError(error) && !error.retriable && /create/.test(error.message);
   await assert.rejects(broker.publish(topic, { type: "n" }), refused);
   await assert.rejects(broker.subscribe(topic).next(), refused);
   assert.equal(endpoint.queues.size, 0);

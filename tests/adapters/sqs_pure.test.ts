@@ -149,7 +149,7 @@ test("SqsBroker refuses options by name and never quotes a value", () => {
     [{ endpoint: `http://${secret}:x@host` }, "endpoint"],
     [{ region: `${secret} x` }, "region"],
     [{ ordered: secret as never }, "ordered"],
-    [{ createQueues: 1 as never }, "createQueues"],
+    [{ create: 1 as never }, "create"],
     [{ visibilityTimeoutMs: 1_500 }, "visibilityTimeoutMs"],
     [{ visibilityTimeoutMs: 43_201_000 }, "visibilityTimeoutMs"],
     [{ waitMs: 500 }, "waitMs"],
