@@ -158,21 +158,28 @@ function remember(server: Started): void {
   writeFileSync(noteOf(server), JSON.stringify(note));
 }
 
-/** What is known of the private server on a port, whoever started it; undefined if there is none. */
-export function privateServer(port: number): Started | undefined {
+/** The notes there are, by file. */
+function* allNotes(): Iterable<readonly [file: string, note: Note]> {
   let files: string[] = [];
   try {
     files = readdirSync(notes());
   } catch {
     // None was ever started.
   }
-  for (const file of files) {
+  for (const name of files) {
+    const file = join(notes(), name);
     try {
-      const { server } = JSON.parse(readFileSync(join(notes(), file), "utf8")) as Note;
-      if (server.port === port && startTicksOf(server.pid) === server.startTicks) return server;
+      yield [file, JSON.parse(readFileSync(file, "utf8")) as Note];
     } catch {
-      // Written or removed this moment.
+      // Written this moment, or removed: its owner lives.
     }
+  }
+}
+
+/** What is known of the private server on a port, whoever started it; undefined if there is none. */
+export function privateServer(port: number): Started | undefined {
+  for (const [, { server }] of allNotes()) {
+    if (server.port === port && startTicksOf(server.pid) === server.startTicks) return server;
   }
   return undefined;
 }
@@ -183,22 +190,14 @@ function forget(server: Started): void {
 
 /** Ends private servers whose owner is gone. */
 export async function sweepPrivate(): Promise<void> {
-  let files: string[] = [];
-  try {
-    files = readdirSync(notes());
-  } catch {
-    // None was ever started.
-  }
-  for (const file of files) {
+  for (const [file, { server, owner, ownerTicks }] of allNotes()) {
+    if (startTicksOf(owner) === ownerTicks) continue;
     try {
-      const { server, owner, ownerTicks } = JSON.parse(readFileSync(join(notes(), file), "utf8")) as Note;
-      if (startTicksOf(owner) === ownerTicks) continue;
       await endProcess(server);
       removeDir(server.dir);
     } catch {
-      // Written this moment, or removed: its owner lives.
       continue;
     }
-    rmSync(join(notes(), file), { force: true });
+    rmSync(file, { force: true });
   }
 }
