@@ -61,10 +61,10 @@ export class Publisher {
     this.#waiting.set(topic, ready);
     try {
       await ready;
-      return await sent!;
     } finally {
       if (this.#waiting.get(topic) === ready) this.#waiting.delete(topic);
     }
+    return await sent!;
   }
 
   /** Tries again what a new queue refuses. */
