@@ -44,9 +44,6 @@ export interface KafkaTransportOptions {
 /** Names of compressions, as Kafka has them. */
 export type KafkaCompression = "none" | "gzip" | "snappy" | "lz4" | "zstd";
 
-/** All of {@link KafkaCompression}, at the number that stands on the wire. */
-export const COMPRESSIONS: readonly KafkaCompression[] = ["none", "gzip", "snappy", "lz4", "zstd"];
-
 /** Names of the options that a user of the broker gives; the rest come from its common options. */
 export const KAFKA_OPTION_NAMES: readonly string[] = [
   "url",

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from "../../core/errors.ts";
 import { checkOneOf, checkRange } from "../../core/options.ts";
 import { parseBrokerUrl } from "../../core/url.ts";
-import { COMPRESSIONS, type KafkaTransportOptions } from "./options.ts";
+import type { KafkaCompression, KafkaTransportOptions } from "./options.ts";
 
 /** The same with every default filled in. */
 export interface ResolvedOptions {
@@ -33,6 +33,9 @@ const OURS: readonly string[] = [
   "retry",
   "socketFactory",
 ];
+
+/** At the number that stands on the wire. */
+const COMPRESSIONS: readonly KafkaCompression[] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
 const PORT = 9092;
 
