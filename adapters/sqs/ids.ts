@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { sha256Hex } from "../../core/digest.ts";
+import { sha256Hex } from "../../core/sha256.ts";
 
 /** What SQS takes as a group or deduplication id. Source: SendMessage, `MessageGroupId`. */
 const ID = /^[A-Za-z0-9!-/:-@[-`{-~]{1,128}$/;

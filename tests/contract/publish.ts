@@ -37,7 +37,7 @@ export function publishCases(harness: Harness): ContractCase[] {
         const lane = seen.filter((n) => n % 7 === s);
         assert.deepEqual(lane, [...lane].sort((a, b) => a - b));
       }
-    }),
+    }, { timeoutMs: 90_000 }),
     contractCase(harness, "3: publishAll refuses an invalid message before anything is sent", async (c) => {
       const broker = c.broker();
       const messages = [{ type: "a", data: 1 }, { type: "", data: 2 }, { type: "c", data: 3 }];
