@@ -12,7 +12,6 @@ import type { AsyncBroker } from "../../../core/broker.ts";
 import { openKafkaDoor } from "../../support/kafka_door.ts";
 import { type Proxy, type Server, type StartOptions, startProxy } from "../../support/test.ts";
 import { KEEPS } from "../../support/bed/sqs_kind.ts";
-import type { StartOptions } from "../../support/test.ts";
 
 /** What a broker of a run is made with. */
 export interface BrokerSettings {
@@ -84,6 +83,8 @@ const nats: BrokerKind = {
 const rabbitmq: BrokerKind = {
   start: {},
   make: (settings) => new RabbitMqBroker({ ...common(settings), url: settings.url, partitions: settings.partitions }),
+};
+
 const sqs: BrokerKind = {
   start: { args: [KEEPS] },
   make: (settings) =>
