@@ -129,10 +129,13 @@ export class Api {
     });
   }
 
-  /** Removes a durable; one that is gone is no error. */
+  /** Removes a durable; one that is gone is no error, nor is it what a server says that could not clear all files of it. */
   async deleteConsumer(stream: string, name: string): Promise<void> {
-    const call = this.call<unknown>(`CONSUMER.DELETE.${stream}.${name}`);
-    await orMissing(call, API.consumerMissing, API.streamMissing);
+    try {
+      await this.call<unknown>(`CONSUMER.DELETE.${stream}.${name}`);
+    } catch (error) {
+      if (!(error instanceof ApiRefusal) || await this.consumer(stream, name) !== undefined) throw error;
+    }
   }
 
   /** Names of all durables of a stream. */

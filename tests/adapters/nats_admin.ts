@@ -66,6 +66,13 @@ export class NatsAdmin {
     return all.filter(({ name }) => name === group || new RegExp(`^${group}-\\d+-\\d+$`).test(name));
   }
 
+  /** Removes a durable. A busy server may say that it could not clear all files of one that is gone by then. */
+  async removeDurable(stream: string, name: string): Promise<void> {
+    await this.api(`CONSUMER.DELETE.${stream}.${name}`).catch((error) => {
+      if (!/directory not empty/.test((error as Error).message)) throw error;
+    });
+  }
+
   /** How many messages a group holds. */
   async inFlight(stream: string, group: string): Promise<number> {
     return (await this.durablesOf(stream, group)).reduce((sum, { num_ack_pending: n }) => sum + n, 0);

@@ -39,7 +39,7 @@ for (const ordered of [true, false]) {
         const key = `$KV.xsm.floor.${topic}.billing`;
         await until(() => admin.api("STREAM.MSG.GET.KV_xsm", { last_by_subj: key }).then(() => true, () => false));
       }
-      await admin.api(`CONSUMER.DELETE.${topic}.${durable!.name}`);
+      await admin.removeDurable(topic, durable!.name);
       await broker.publishAll(topic, events(3, 6));
       await collector.has([3, 4, 5], 5_000);
       assert.deepEqual(collector.numbers, [0, 1, 2, 3, 4, 5], "nothing settled came again");

@@ -143,7 +143,7 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
     const record = await ownerRecord(admin, n.key);
     const durable = await onlyDurable(admin, n.topic, n.group);
     await admin.put(`$KV.xsm.${n.key}`, JSON.stringify({ ...record, epoch: 9e15, owner: "x:y", leaseMs: 60_000 }));
-    await admin.api(`CONSUMER.DELETE.${n.topic}.${durable.name}`);
+    await admin.removeDurable(n.topic, durable.name);
     assert.deepEqual(await reader.ack(held), ["stale", "stale", "stale"]);
     assert.deepEqual(await reader.fetch(300), []);
     assert.equal(one.listener.count("revoked"), 1);
@@ -160,7 +160,7 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
     const admin = await natsAdmin(context, url);
     const record = await ownerRecord(admin, n.key);
     await admin.put(`$KV.xsm.${n.key}`, JSON.stringify({ ...record, epoch: 9e15, owner: "x:y", leaseMs: 60_000 }));
-    await admin.api(`CONSUMER.DELETE.${n.topic}.${(await onlyDurable(admin, n.topic, n.group)).name}`);
+    await admin.removeDurable(n.topic, (await onlyDurable(admin, n.topic, n.group)).name);
     assert.deepEqual(await reader.fetch(2_500), []);
     assert.equal(one.listener.count("revoked"), 1);
     assert.deepEqual(await admin.durablesOf(n.topic, n.group), []);
@@ -179,7 +179,7 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
     await reader.ack(held.slice(5, 7));
     const admin = await natsAdmin(context, url);
     const before = await onlyDurable(admin, n.topic, n.group);
-    await admin.api(`CONSUMER.DELETE.${n.topic}.${before.name}`);
+    await admin.removeDurable(n.topic, before.name);
     await publish(transport, n.topic, bodies(11, 13), "a");
     assert.deepEqual(bodiesOf(await reader.take(3)), bodies(11, 13));
     assert.equal(listener.count("revoked"), 0);
@@ -201,7 +201,7 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
     await publish(one.transport, n.topic, bodies(1, 4), "a");
     const held = await reader.take(4);
     const admin = await natsAdmin(context, url);
-    await admin.api(`CONSUMER.DELETE.${n.topic}.${(await onlyDurable(admin, n.topic, n.group)).name}`);
+    await admin.removeDurable(n.topic, (await onlyDurable(admin, n.topic, n.group)).name);
     assert.deepEqual(await reader.ack(held.slice(1, 3)), ["settled", "settled"]);
     // It never learns that another takes over.
     await admin.put(

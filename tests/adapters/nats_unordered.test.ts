@@ -51,7 +51,7 @@ onLegs(["nats", "nats29", "nats215"], (onEach) => {
         .catch(() => undefined);
       return found !== undefined && JSON.parse(atob(found.message.data)).floor === 15;
     }, { what: "the floor is saved" });
-    await admin.api(`CONSUMER.DELETE.${n.topic}.${n.group}`);
+    await admin.removeDurable(n.topic, n.group);
     await publish(transport, n.topic, bodies(21, 22));
     assert.deepEqual(bodiesOf(await reader.take(7)), bodies(16, 22));
     assert.equal(listener.count("signal", "group-lost"), 1);
