@@ -13,8 +13,13 @@ const PARTITION_BYTES = 1_048_576;
 const FETCH_BYTES = 10_485_760;
 /** Partitions whose handler may wait at the same time. */
 const CONCURRENT = 64;
-/** How long leaving waits for what keeps it: joining, then the answer of the group. */
-const LEAVE_MS = 700;
+/**
+ * How long leaving waits for what keeps it: joining, then the answer of the group. One that goes without a word is waited for
+ * by the others until its session ends.
+ */
+const LEAVE_MS = 2_500;
+/** The same while no broker answers. */
+const CUT_OFF_MS = 300;
 /** How long the group takes from letting everybody in to telling who has what; past it, nothing is handed out any more. */
 const SYNC_MS = 2_000;
 
@@ -233,17 +238,18 @@ export class Member {
     this.#gate.cut();
   }
 
-  /** Leaves the group, at once where nothing keeps it, and ends. Never rejects. */
-  async stop(): Promise<void> {
+  /** Leaves the group, at once where nothing keeps it, and ends. `answers`: whether a broker does. Never rejects. */
+  async stop(answers: boolean): Promise<void> {
+    const waitMs = answers ? LEAVE_MS : CUT_OFF_MS;
     const consumer = this.#consumer;
     if (this.#ended || consumer === undefined) return this.#end();
     // Leaving while it is let in would leave a member behind that nobody is.
-    if (!this.joined) await this.#orLate(new Promise<void>((resolve) => this.#wakeLeaving = resolve));
+    if (!this.joined) await this.#orLate(waitMs, new Promise<void>((resolve) => this.#wakeLeaving = resolve));
     if (this.#ended) return;
     this.#ended = true;
     const leaving = consumer.disconnect().catch(() => {});
     this.#gate.cutFetches();
-    await this.#orLate(leaving);
+    await this.#orLate(waitMs, leaving);
     this.#end();
   }
 
@@ -252,9 +258,9 @@ export class Member {
     this.#gate.close();
   }
 
-  async #orLate(work: Promise<void>): Promise<void> {
+  async #orLate(waitMs: number, work: Promise<void>): Promise<void> {
     const late = new AbortController();
-    await Promise.race([work, pause(this.#clock, LEAVE_MS, late.signal)]);
+    await Promise.race([work, pause(this.#clock, waitMs, late.signal)]);
     late.abort();
   }
 }

@@ -283,9 +283,10 @@ export class Subscription {
     this.#intake.taken();
     const member = this.#member;
     if (member === undefined) return;
-    if (this.#trouble === undefined) await this.#committer.flushed().catch(() => {});
+    const answers = this.#trouble === undefined;
+    if (answers) await this.#committer.flushed().catch(() => {});
     this.#member = undefined;
-    await member.stop();
+    await member.stop(answers);
     this.#loseAll("the subscription ended");
   }
 }

@@ -31,7 +31,7 @@ import { Subscription } from "./subscription.ts";
 import { TopicBook } from "./topic_book.ts";
 
 /** How long closing may take, whatever the server does. */
-const CLOSE_MS = 1_800;
+const CLOSE_MS = 6_000;
 
 const SILENT: TransportEvents = {
   owned: () => {},
