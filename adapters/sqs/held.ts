@@ -10,18 +10,34 @@ export interface SqsNative {
   /** When its receipt was asked for, monotonic ms: SQS hides it since then or later. */
   readonly since: number;
   /**
-   * `held` -(its delete is sent)-> `deleting` -> `deleted`, or back to `held`; `gone` = SQS says that it is not ours.
+   * `held` -(its delete is sent)-> `deleting` -> `deleted`, or back to `held`; `gone` = SQS says that it is not ours;
+   * `replaced` = the message came to us again, with another receipt.
    * What is being deleted is not extended any more.
    */
-  state: "held" | "deleting" | "deleted" | "gone";
+  state: "held" | "deleting" | "deleted" | "gone" | "replaced";
 }
+
+/** Twice the largest window. */
+const MOST_HELD = 20_000;
 
 /** What one subscription holds, by message group, since SQS hands out a group in order and locks it meanwhile. */
 export class Held {
   readonly #groups = new Map<string, Set<SqsNative>>();
+  /** By message. One that was lost by time, and is another member's, stays until there are too many. */
+  readonly #latest = new Map<string, SqsNative>();
 
-  /** From now on it is held. */
+  /**
+   * From now on it is held. An earlier receipt of the same message is replaced: what is done with it must not touch this
+   * one.
+   */
   add(native: SqsNative): void {
+    const before = this.#latest.get(native.messageId);
+    if (before !== undefined) {
+      this.remove(before);
+      before.state = "replaced";
+    }
+    this.#latest.set(native.messageId, native);
+    if (this.#latest.size > MOST_HELD) this.remove(this.#latest.values().next().value!);
     if (native.group === undefined) return;
     const group = this.#groups.get(native.group);
     if (group === undefined) this.#groups.set(native.group, new Set([native]));
@@ -30,6 +46,7 @@ export class Held {
 
   /** It is settled, given back or lost. */
   remove(native: SqsNative): void {
+    if (this.#latest.get(native.messageId) === native) this.#latest.delete(native.messageId);
     if (native.group === undefined) return;
     const group = this.#groups.get(native.group);
     if (group?.delete(native) && group.size === 0) this.#groups.delete(native.group);

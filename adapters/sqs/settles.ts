@@ -53,7 +53,9 @@ export class Settles {
     const over = new Set(natives.filter(({ since }) => ends > since + MOST_HELD_MS));
     const ours = natives.filter((native) => native.state === "held" && !over.has(native));
     await this.#visibility(url, ours, this.#visibilityMs / 1_000);
-    return natives.map((native) => over.has(native) || native.state === "gone" ? "stale" : "settled");
+    return natives.map((native) =>
+      over.has(native) || native.state === "gone" || native.state === "replaced" ? "stale" : "settled"
+    );
   }
 
   /** Shows them to others after `delayMs`, rounded up to whole seconds. */

@@ -212,10 +212,11 @@ export class Subscription {
   }
 
   async #delete(url: string, natives: readonly SqsNative[]): Promise<readonly NativeOutcome[]> {
+    const ours = natives.filter(({ state }) => state === "held" || state === "deleting");
     try {
       return await this.#settles.delete(url, natives);
     } finally {
-      for (const native of natives) {
+      for (const native of ours) {
         if (native.state === "deleted") this.#handled.remove(native);
         else this.#handled.add(native);
         if (native.state !== "held") this.#held.remove(native);
@@ -240,7 +241,9 @@ export class Subscription {
    * and goes back too. Answers the outcomes with those of the group.
    */
   #loseGroups(natives: readonly SqsNative[], outcomes: readonly NativeOutcome[]): readonly NativeOutcome[] {
-    const lost = natives.filter((native, at) => outcomes[at] === "stale" && native.group !== undefined);
+    const lost = natives.filter((native, at) =>
+      outcomes[at] === "stale" && native.group !== undefined && native.state !== "replaced"
+    );
     if (lost.length === 0) return outcomes;
     const others = new Set(lost.flatMap((native) => this.#held.others(native)));
     for (const native of lost) {

@@ -349,6 +349,24 @@ test("a fetch whose waiting read is cut off fails, and opening again gives up wh
   await acking;
 });
 
+for (const ordered of [true, false]) {
+  test(`an earlier receipt of a message that came again is stale for all, and leaves the later one alone, ${ordered ? "FIFO" : "standard"}`, async (context) => {
+    const endpoint = await startEndpoint(context);
+    const bare = await makeTransport(context, endpoint, { ordered, visibilityTimeoutMs: 2_000 });
+    const { transport, topic, queue } = bare;
+    await transport.send(topic, outgoing(1));
+    const [early] = natives(await fetchAll(bare, 1));
+    const [late] = natives(await fetchAll(bare, 1));
+    assert.deepEqual(await transport.release(topic, "", [early], 0), ["stale"]);
+    assert.deepEqual(await transport.extend!(topic, "", [early]), ["stale"]);
+    assert.deepEqual(await transport.ack(topic, "", [early]), ["stale"]);
+    assert.deepEqual(endpoint.callsOf("ChangeMessageVisibilityBatch"), []);
+    assert.deepEqual(endpoint.callsOf("DeleteMessageBatch"), []);
+    assert.equal(queue.inFlight, 1);
+    assert.deepEqual(await transport.ack(topic, "", [late]), ["settled"]);
+  });
+}
+
 test("what an answer brings after its visibility timeout is not handed out", async (context) => {
   const endpoint = await startEndpoint(context);
   const clock = new VirtualClock();
