@@ -14,7 +14,7 @@ export interface Hand {
   committed(topic: string, group: string): Promise<bigint[]>;
   /** One past the newest record, by partition. */
   ends(topic: string): Promise<bigint[]>;
-  /** How many members a group has. */
+  /** How many members a group has, once each knows its partitions; 0 while they are divided. */
   members(group: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -47,7 +47,10 @@ export async function openHand(brokers: string): Promise<Hand> {
       return sorted(found!.partitions).map(({ offset }) => BigInt(offset));
     },
     ends: async (topic) => sorted(await admin.fetchTopicOffsets(topic)).map(({ high }) => BigInt(high)),
-    members: async (group) => (await admin.describeGroups([group])).groups[0]!.members.length,
+    members: async (group) => {
+      const { state, members } = (await admin.describeGroups([group])).groups[0]!;
+      return state === "Stable" ? members.length : 0;
+    },
     close: async () => {
       await Promise.all([producer.disconnect(), admin.disconnect()]);
     },
