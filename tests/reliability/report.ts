@@ -76,11 +76,12 @@ export function outageTable(legs: readonly Leg[]): string[] {
         String(Math.max(...all.map(({ redelivered }) => redelivered))),
         sum(({ retried }) => retried),
         sum(({ copies }) => copies),
+        sum(({ reordered }) => reordered),
         String(outcome.broken.length),
       ]];
     })
   );
-  const counted = ["messages", "delivered again", "most", "published again", "copies", "violations"];
+  const counted = ["messages", "delivered again", "most", "published again", "copies", "out of order", "violations"];
   return markdown(["server", "runtime", "outage", "rounds", "flows again", ...counted], rows);
 }
 

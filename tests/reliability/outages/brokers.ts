@@ -13,6 +13,9 @@ import { openKafkaDoor } from "../../support/kafka_door.ts";
 import { type Proxy, type Server, type StartOptions, startProxy } from "../../support/test.ts";
 import { KEEPS } from "../../support/bed/sqs_kind.ts";
 
+/** What can happen to a server: SIGKILL and a restart; cut off and refused; silent; SIGSTOP. */
+export type OutageKind = "kill" | "cut" | "black hole" | "freeze";
+
 /** What a broker of a run is made with. */
 export interface BrokerSettings {
   /** Of the proxy in front of the server. */
@@ -37,6 +40,8 @@ export interface BrokerKind {
   readonly start: StartOptions;
   /** Puts a proxy in front of the server; by default before its port. */
   proxy?(server: Server): Promise<Proxied>;
+  /** Outages after which what was delivered and not settled may come out of its subject's order: the broker's document says so. */
+  readonly reorders?: readonly OutageKind[];
   /** A broker with `ordered: true`. */
   make(settings: BrokerSettings): AsyncBroker;
 }
@@ -82,6 +87,7 @@ const nats: BrokerKind = {
 /** Its queues are durable and its confirmations come after the write. A run has a server of its own, so names need no prefix. */
 const rabbitmq: BrokerKind = {
   start: {},
+  reorders: ["kill"],
   make: (settings) => new RabbitMqBroker({ ...common(settings), url: settings.url, partitions: settings.partitions }),
 };
 

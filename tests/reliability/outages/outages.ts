@@ -4,14 +4,13 @@
  * @module
  */
 import { fresh, type Proxy, type Server, type Start, startServer } from "../../support/test.ts";
-import { brokerKind, proxyOf } from "./brokers.ts";
+import { brokerKind, type OutageKind, proxyOf } from "./brokers.ts";
 import { Load } from "./load.ts";
 import type { Counts } from "./record.ts";
 
-/** What can happen to a server. */
-export type OutageKind = "kill" | "cut" | "black hole" | "freeze";
+export type { OutageKind } from "./brokers.ts";
 
-/** All kinds: SIGKILL and a restart; cut off and refused; silent; SIGSTOP. */
+/** All kinds. */
 export const OUTAGE_KINDS: readonly OutageKind[] = ["kill", "cut", "black hole", "freeze"];
 
 /** How long each lasts, milliseconds; a kill lasts as long as the restart takes. */
@@ -119,22 +118,24 @@ export async function runOutages(
         load.publish();
         await load.flows(REST_MS);
         await pause(AROUND_MS);
+        record.reorders = kind.reorders?.includes(what) === true;
         const from = performance.now();
         await happen(what, server, proxy, plan.lengths);
         const lastedMs = performance.now() - from;
         const againMs = await load.flows(REST_MS);
         await pause(AROUND_MS);
         await load.rest(REST_MS);
+        record.reorders = false;
         const outage = { kind: what, lastedMs, againMs, ...record.take() };
         outages.push(outage);
         if (outage.redelivered > CONSUMERS * PREFETCH) {
           record.violation("bound", `a ${what} led to ${outage.redelivered} redeliveries, more than were in flight`);
         }
-        const { sent, redelivered, copies, retried } = outage;
+        const { sent, redelivered, copies, retried, reordered } = outage;
         say(
           `${String(outages.length).padStart(4)} ${what} for ${Math.round(lastedMs)} ms: again after ${
             Math.round(againMs)
-          } ms; ${sent} messages, ${redelivered} delivered again, ${retried} published again, ${copies} copies`,
+          } ms; ${sent} messages, ${redelivered} delivered again, ${retried} published again, ${copies} copies, ${reordered} out of order`,
         );
         if (record.violations.length > 0) say(record.violations.join("\n"));
       }

@@ -14,6 +14,8 @@ export interface Counts {
   readonly redelivered: number;
   /** Hand-outs of messages seen before whose publish was tried again: the broker may hold two. */
   readonly copies: number;
+  /** First hand-outs behind a later message of their subject, or before an earlier one, where {@link Record.reorders} is set. */
+  readonly reordered: number;
 }
 
 /** How many violations of a kind are told. */
@@ -22,6 +24,8 @@ const MOST = 5;
 /** Keeps count for all publishers and consumers of one process. */
 export class Record {
   readonly violations: string[] = [];
+  /** Whether the broker is known to reorder what goes on now: it is counted, and no violation. */
+  reorders = false;
   readonly #sent = new Map<string, number>();
   readonly #next = new Map<string, number>();
   readonly #seen = new Set<string>();
@@ -30,7 +34,7 @@ export class Record {
   /** What was first published since {@link mark}. */
   #young = new Set<string>();
   #youngHanded = false;
-  #counts = { sent: 0, retried: 0, redelivered: 0, copies: 0 };
+  #counts = { sent: 0, retried: 0, redelivered: 0, copies: 0, reordered: 0 };
 
   /** The number of the next message of a subject; they count up from 0. */
   number(subject: string): number {
@@ -63,7 +67,8 @@ export class Record {
     this.#seen.add(name);
     if (!this.#tries.has(name)) return this.violation("sets", `${name} was never published`);
     const next = this.#next.get(subject) ?? 0;
-    if (n !== next) this.violation("order", `${name} before ${subject}:${next}`);
+    if (n !== next && this.reorders) this.#counts.reordered++;
+    else if (n !== next) this.violation("order", `${name} before ${subject}:${next}`);
     this.#next.set(subject, Math.max(next, n + 1));
   }
 
@@ -97,7 +102,7 @@ export class Record {
   /** What was counted since the last call. */
   take(): Counts {
     const counts = this.#counts;
-    this.#counts = { sent: 0, retried: 0, redelivered: 0, copies: 0 };
+    this.#counts = { sent: 0, retried: 0, redelivered: 0, copies: 0, reordered: 0 };
     return counts;
   }
 }
