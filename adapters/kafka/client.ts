@@ -166,6 +166,7 @@ interface QueueInternals {
  */
 async function cureIdleTimers(): Promise<void> {
   try {
+    // @ts-ignore: the client has no types for its inner files
     const module = await import("kafkajs/src/network/requestQueue/index.js") as {
       readonly default?: { readonly prototype?: QueueInternals & { [CURED]?: true } };
     };
