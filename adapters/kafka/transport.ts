@@ -18,6 +18,7 @@ import type {
   Transport,
   TransportEvents,
 } from "../../core/transport.ts";
+import { SILENT_EVENTS, subscriptionKey } from "../../core/transport_parts.ts";
 import { Admin } from "./admin.ts";
 import { kafkaCapabilities } from "./capabilities.ts";
 import { clientFactory, type KafkaModule, loadClient } from "./client.ts";
@@ -32,15 +33,6 @@ import { TopicBook } from "./topic_book.ts";
 
 /** How long closing may take, whatever the server does. */
 const CLOSE_MS = 6_000;
-
-const SILENT: TransportEvents = {
-  owned: () => {},
-  revoked: () => {},
-  lost: () => {},
-  topic: () => {},
-  lag: () => {},
-  signal: () => {},
-};
 
 /** Makes a transport; nothing connects before `open`. Rejects with `ClientMissingError` without kafkajs. */
 export async function createTransport(options: KafkaTransportOptions, clock: Clock = systemClock): Promise<Transport> {
@@ -58,7 +50,7 @@ class KafkaTransport implements Transport {
   readonly #producers: Producers;
   readonly #publisher: Publisher;
   readonly #subscriptions = new Map<string, Subscription>();
-  #events: TransportEvents = SILENT;
+  #events: TransportEvents = SILENT_EVENTS;
   #epoch = 0;
   #closing: Promise<void> | undefined;
 
@@ -100,7 +92,7 @@ class KafkaTransport implements Transport {
 
   async fetch(topic: string, request: FetchRequest): Promise<readonly Raw[]> {
     this.#mustBeOpen();
-    const key = keyOf(topic, request.group);
+    const key = subscriptionKey(topic, request.group);
     let subscription = this.#subscriptions.get(key);
     if (subscription === undefined) {
       subscription = new Subscription(this.#context, topic, request.group);
@@ -110,7 +102,7 @@ class KafkaTransport implements Transport {
   }
 
   #find(topic: string, group: string): Subscription | undefined {
-    return this.#subscriptions.get(keyOf(topic, group));
+    return this.#subscriptions.get(subscriptionKey(topic, group));
   }
 
   async ack(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]> {
@@ -127,7 +119,7 @@ class KafkaTransport implements Transport {
   }
 
   async unsubscribe(topic: string, group: string): Promise<void> {
-    const key = keyOf(topic, group);
+    const key = subscriptionKey(topic, group);
     const subscription = this.#subscriptions.get(key);
     if (subscription === undefined) return;
     this.#subscriptions.delete(key);
@@ -159,8 +151,4 @@ class KafkaTransport implements Transport {
   #mustBeOpen(): void {
     if (this.#closing !== undefined) throw new ClosedError("the broker is closed; make a new one");
   }
-}
-
-function keyOf(topic: string, group: string): string {
-  return `${group}\0${topic}`;
 }

@@ -6,8 +6,6 @@
  *
  * @module
  */
-import { hostname } from "node:os";
-import process from "node:process";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Capabilities } from "../../core/contract.ts";
 import { ClosedError } from "../../core/errors.ts";
@@ -21,6 +19,7 @@ import type {
   Transport,
   TransportEvents,
 } from "../../core/transport.ts";
+import { memberName, randomPart, SILENT_EVENTS, subscriptionKey } from "../../core/transport_parts.ts";
 import { Api } from "./api.ts";
 import { Bucket } from "./bucket.ts";
 import { natsCapabilities } from "./capabilities.ts";
@@ -39,15 +38,6 @@ import { UnorderedSubscription } from "./unordered.ts";
 /** How long closing may take, whatever the server does. */
 const CLOSE_MS = 800;
 
-const SILENT: TransportEvents = {
-  owned: () => {},
-  revoked: () => {},
-  lost: () => {},
-  topic: () => {},
-  lag: () => {},
-  signal: () => {},
-};
-
 /**
  * Makes a transport; nothing connects before `open`. Rejects with `ClientMissingError` without the client, and with
  * `AuthenticationError` where a file of credentials cannot be read.
@@ -55,19 +45,6 @@ const SILENT: TransportEvents = {
 export async function createTransport(options: NatsTransportOptions, clock: Clock = systemClock): Promise<Transport> {
   const resolved = resolveOptions(options);
   return new NatsTransport(resolved, clock, await diallerOf(await loadClient(), resolved));
-}
-
-/** This machine's name and a dash; empty where asking for it takes a permission that was not given (on Deno). */
-function machine(): string {
-  try {
-    return `${hostname()}-`;
-  } catch {
-    return "";
-  }
-}
-
-function randomPart(clock: Clock): string {
-  return Math.floor(clock.random() * 36 ** 8).toString(36).padStart(8, "0");
 }
 
 class NatsTransport implements Transport {
@@ -79,7 +56,7 @@ class NatsTransport implements Transport {
   readonly #publisher: Publisher;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #clock: Clock;
-  #events: TransportEvents = SILENT;
+  #events: TransportEvents = SILENT_EVENTS;
   #closing: Promise<void> | undefined;
 
   constructor(options: ResolvedOptions, clock: Clock, dialler: Dialler) {
@@ -111,7 +88,7 @@ class NatsTransport implements Transport {
       api,
       bucket,
       topics,
-      consumer: options.consumer ?? `${machine()}${process.pid}-${randomPart(clock)}`,
+      consumer: options.consumer ?? memberName(clock),
       instance: randomPart(clock),
       get events() {
         return events();
@@ -146,7 +123,7 @@ class NatsTransport implements Transport {
 
   async fetch(topic: string, request: FetchRequest): Promise<readonly Raw[]> {
     this.#mustBeOpen();
-    const key = keyOf(topic, request.group);
+    const key = subscriptionKey(topic, request.group);
     let subscription = this.#subscriptions.get(key);
     if (subscription === undefined) {
       const known = this.#context.topics.get(topic);
@@ -159,7 +136,7 @@ class NatsTransport implements Transport {
   }
 
   #find(topic: string, group: string): Subscription | undefined {
-    return this.#subscriptions.get(keyOf(topic, group));
+    return this.#subscriptions.get(subscriptionKey(topic, group));
   }
 
   async ack(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]> {
@@ -183,7 +160,7 @@ class NatsTransport implements Transport {
   }
 
   async unsubscribe(topic: string, group: string): Promise<void> {
-    const key = keyOf(topic, group);
+    const key = subscriptionKey(topic, group);
     const subscription = this.#subscriptions.get(key);
     if (subscription === undefined) return;
     this.#subscriptions.delete(key);
@@ -217,8 +194,4 @@ class NatsTransport implements Transport {
   #mustBeOpen(): void {
     if (this.#closing !== undefined) throw new ClosedError("the broker is closed; make a new one");
   }
-}
-
-function keyOf(topic: string, group: string): string {
-  return `${group}\0${topic}`;
 }

@@ -6,8 +6,6 @@
  *
  * @module
  */
-import { hostname } from "node:os";
-import process from "node:process";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Capabilities } from "../../core/contract.ts";
 import { ClosedError } from "../../core/errors.ts";
@@ -21,6 +19,7 @@ import type {
   Transport,
   TransportEvents,
 } from "../../core/transport.ts";
+import { memberName, SILENT_EVENTS, subscriptionKey } from "../../core/transport_parts.ts";
 import { rabbitMqCapabilities } from "./capabilities.ts";
 import { type Connect, loadClient } from "./client.ts";
 import { Connection, type ConnectionSettings } from "./connection.ts";
@@ -32,32 +31,12 @@ import { type ResolvedOptions, resolveOptions } from "./resolve.ts";
 import { Subscription } from "./subscription.ts";
 import { Topology } from "./topology.ts";
 
-const SILENT: TransportEvents = {
-  owned: () => {},
-  revoked: () => {},
-  lost: () => {},
-  topic: () => {},
-  lag: () => {},
-  signal: () => {},
-};
-
 /** Makes a transport; nothing connects before `open`. Rejects with `ClientMissingError` without amqplib. */
 export async function createTransport(
   options: RabbitMqTransportOptions,
   clock: Clock = systemClock,
 ): Promise<Transport> {
   return new RabbitMqTransport(resolveOptions(options), clock, await loadClient());
-}
-
-/** A name that no other member has; without the machine's where asking for it takes a permission that was not given. */
-function memberName(clock: Clock): string {
-  let machine = "";
-  try {
-    machine = `${hostname()}-`;
-  } catch {
-    // On Deno it is a permission of its own.
-  }
-  return `${machine}${process.pid}-${Math.floor(clock.random() * 36 ** 8).toString(36).padStart(8, "0")}`;
 }
 
 class RabbitMqTransport implements Transport {
@@ -68,7 +47,7 @@ class RabbitMqTransport implements Transport {
   readonly #publishing: Connection;
   readonly #publisher: Publisher;
   readonly #subscriptions = new Map<string, Subscription>();
-  #events: TransportEvents = SILENT;
+  #events: TransportEvents = SILENT_EVENTS;
   #closing: Promise<void> | undefined;
 
   constructor(options: ResolvedOptions, clock: Clock, connect: Connect) {
@@ -114,7 +93,7 @@ class RabbitMqTransport implements Transport {
 
   async fetch(topic: string, request: FetchRequest): Promise<readonly Raw[]> {
     this.#mustBeOpen();
-    const key = keyOf(topic, request.group);
+    const key = subscriptionKey(topic, request.group);
     let subscription = this.#subscriptions.get(key);
     if (subscription === undefined) {
       subscription = new Subscription(this.#context, topic, request.group);
@@ -124,7 +103,7 @@ class RabbitMqTransport implements Transport {
   }
 
   #find(topic: string, group: string): Subscription | undefined {
-    return this.#subscriptions.get(keyOf(topic, group));
+    return this.#subscriptions.get(subscriptionKey(topic, group));
   }
 
   async ack(topic: string, group: string, natives: readonly Native[]): Promise<readonly NativeOutcome[]> {
@@ -145,7 +124,7 @@ class RabbitMqTransport implements Transport {
   }
 
   async unsubscribe(topic: string, group: string): Promise<void> {
-    const key = keyOf(topic, group);
+    const key = subscriptionKey(topic, group);
     const subscription = this.#subscriptions.get(key);
     if (subscription === undefined) return;
     this.#subscriptions.delete(key);
@@ -171,8 +150,4 @@ class RabbitMqTransport implements Transport {
   #mustBeOpen(): void {
     if (this.#closing !== undefined) throw new ClosedError("the broker is closed; make a new one");
   }
-}
-
-function keyOf(topic: string, group: string): string {
-  return `${group}\0${topic}`;
 }

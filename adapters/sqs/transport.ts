@@ -16,6 +16,7 @@ import type {
   Transport,
   TransportEvents,
 } from "../../core/transport.ts";
+import { SILENT_EVENTS } from "../../core/transport_parts.ts";
 import { Api } from "./api.ts";
 import { sqsCapabilities } from "./capabilities.ts";
 import { loadSdk, type Sdk } from "./client.ts";
@@ -26,15 +27,6 @@ import { QueueBook } from "./queue_book.ts";
 import { type ResolvedOptions, resolveOptions } from "./resolve.ts";
 import { Sender } from "./sender.ts";
 import { secondGroup, type SqsContext, Subscription } from "./subscription.ts";
-
-const SILENT: TransportEvents = {
-  owned: () => {},
-  revoked: () => {},
-  lost: () => {},
-  topic: () => {},
-  lag: () => {},
-  signal: () => {},
-};
 
 /** Makes a transport; nothing connects before `open`. Rejects with `ClientMissingError` without the SDK. */
 export async function createTransport(options: SqsTransportOptions, clock: Clock = systemClock): Promise<Transport> {
@@ -49,7 +41,7 @@ class SqsTransport implements Transport {
   readonly #context: SqsContext;
   readonly #senders = new Map<string, Sender>();
   readonly #subscriptions = new Map<string, Subscription>();
-  #events: TransportEvents = SILENT;
+  #events: TransportEvents = SILENT_EVENTS;
   #closing: Promise<void> | undefined;
 
   constructor(options: ResolvedOptions, clock: Clock, sdk: Sdk) {
